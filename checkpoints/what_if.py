@@ -18,7 +18,7 @@ from checkpoints.machine_format import decode_machine, encode_machine
 from checkpoints.replay import States
 from state.cluster.cluster import Cluster
 from state.cluster.config import CONFIG
-from state.cluster.rebalance import LEADER_REBALANCE_TIMER
+from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER
 from state.event_kinds import EventKind
 from state.groups.config import CONFIG_KEYS
 from state.groups.slot import GroupSlot

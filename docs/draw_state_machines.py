@@ -10,8 +10,8 @@ from enum import IntEnum
 from pathlib import Path
 
 from state.partitions.legal import (
-    VALID_PREVIOUS_PARTITION_STATES,
-    VALID_PREVIOUS_REPLICA_STATES,
+    LEGAL_PREVIOUS_PARTITION_STATES,
+    LEGAL_PREVIOUS_REPLICA_STATES,
 )
 
 PAGE = Path(__file__).parent / "state-machines.md"
@@ -46,8 +46,8 @@ for.
 
 def render() -> str:
     """Return the page."""
-    partitions = "\n".join(_diagram(VALID_PREVIOUS_PARTITION_STATES))
-    replicas = "\n".join(_diagram(VALID_PREVIOUS_REPLICA_STATES))
+    partitions = "\n".join(_diagram(LEGAL_PREVIOUS_PARTITION_STATES))
+    replicas = "\n".join(_diagram(LEGAL_PREVIOUS_REPLICA_STATES))
     return "\n".join([HEAD + PARTITIONS, partitions, REPLICAS, replicas, ""])
 
 

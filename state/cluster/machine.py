@@ -7,7 +7,7 @@ from state.cluster.authority import Phase, elected_authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
 from state.cluster.config import ClusterConfig
-from state.cluster.rebalance import LEADER_REBALANCE_TIMER, next_step
+from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER, next_step
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.payloads.admin import AdminZnodeObserved

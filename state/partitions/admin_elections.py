@@ -12,13 +12,13 @@ from state.decisions import Decision
 from state.events import Event
 from state.matrix import Bools, Int32s, Rows
 from state.partitions import deletion
-from state.partitions.balance import preferred_replicas
 from state.partitions.changes import Changes
 from state.partitions.election import Strategy
+from state.partitions.leader_rebalance import preferred_replicas
 from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
+from state.partitions.not_granted import why_not_now
 from state.partitions.reassignment import complete_reassignments
-from state.partitions.rejected import why_not_now
 from state.partitions.slot import Slot
 from state.payloads.admin import NOT_ELECTED, ElectionType, ElectLeadersRequested
 from state.protocol_errors import ProtocolError
@@ -74,6 +74,6 @@ def needs_election(
     preferred: the first replica, -1 where there is none. live: whether the leader is a live broker.
     """
     if election_type is ElectionType.PREFERRED:
-        misled: Bools = leader != preferred
-        return misled
+        not_preferred: Bools = leader != preferred
+        return not_preferred
     return ~live

@@ -42,17 +42,12 @@ class Changes:
 
     write, create, bump (leader epoch), is_new, metadata (UpdateMetadata to every broker): bool[n];
     recipients (LeaderAndIsr), stop, stop_delete (StopReplica), started (online for the first time),
-    returned (online again): bool[n, R]; rule: int8[n].
+    returned (online again): bool[n, R]; rule: int8[n]. leader_before: int32[n], as the event found
+    it. extra_decisions: what the event decides beside the rows.
 
     A handler ends with `deletion.finish_with_deletions` if its event may let a deletion go on, else
     with `finish`: once, since epochs and versions rise there.
     """
-
-    recipients: Bools
-    stop: Bools
-    stop_delete: Bools
-    started: Bools
-    returned: Bools
 
     @classmethod
     def about_cluster(cls, table: PartitionTable, offset: int) -> Self:
@@ -78,11 +73,14 @@ class Changes:
         self.bump = np.zeros(count, dtype=bool)
         self.is_new = np.zeros(count, dtype=bool)
         self.metadata = np.zeros(count, dtype=bool)
-        for name in REPLICA_MARKS:
-            setattr(self, name, np.zeros((count, width), dtype=bool))
+        self.recipients: Bools = np.zeros((count, width), dtype=bool)
+        self.stop: Bools = np.zeros((count, width), dtype=bool)
+        self.stop_delete: Bools = np.zeros((count, width), dtype=bool)
+        self.started: Bools = np.zeros((count, width), dtype=bool)
+        self.returned: Bools = np.zeros((count, width), dtype=bool)
         self.rule = np.zeros(count, dtype=np.int8)
         self.leader_before = rows.leader.copy()
-        self.also: list[Decision] = []
+        self.extra_decisions: list[Decision] = []
         self._left: list[tuple[Rows, Int32s, Bools]] = []
         self._completed: list[Rows] = []
         self._finished = False
@@ -148,7 +146,7 @@ class Changes:
             found += self.events.blocks(DecisionKind.STOP_REPLICAS, at, columns, {})
         for at, columns, extra in self.refusals.blocks(by_topic=self.events.topics is not None):
             found += self.events.blocks(DecisionKind.REFUSE_TRANSITION, at, columns, extra)
-        return [*self.also, *found, *self._completions(authority)]
+        return [*self.extra_decisions, *found, *self._completions(authority)]
 
     def _completions(self, authority: Authority) -> list[Decision]:
         """Return what ends reassignments, topic by topic: the assignment, and the request's end."""

@@ -17,8 +17,8 @@ from state.events import Event
 from state.limits import REPLICAS_MAX
 from state.matrix import Int32s, pad_rows, unpad_rows
 from state.partitions.changes import Changes
+from state.partitions.not_granted import NotGranted, require_now
 from state.partitions.placement import PlacementError, place_replicas
-from state.partitions.rejected import Rejected, require_now
 from state.partitions.rows import new_columns
 from state.partitions.slot import Slot
 from state.partitions.starting import create_partitions
@@ -44,9 +44,9 @@ def on_create_topic_requested(
         require_now(slot, request.topic)
         _check_name(slot, request.topic)
         replicas = _replicas(slot, request)
-    except Rejected as rejected:
+    except NotGranted as refusal:
         return [
-            _reply(event, request, rejected.error, str(rejected), np.empty((0, 0), dtype=np.int32))
+            _reply(event, request, refusal.error, str(refusal), np.empty((0, 0), dtype=np.int32))
         ]
     answer = _reply(event, request, ProtocolError.NONE, None, replicas)
     if request.validate_only:
@@ -75,18 +75,18 @@ def is_legal_name(name: str) -> bool:
 
 def _check_name(slot: Slot, name: str) -> None:
     if (error := name_error(name)) is not None:
-        raise Rejected(ProtocolError.INVALID_TOPIC_EXCEPTION, error)
+        raise NotGranted(ProtocolError.INVALID_TOPIC_EXCEPTION, error)
     if name in slot.table.deletions:
-        raise Rejected(
+        raise NotGranted(
             ProtocolError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion."
         )
     if slot.table.topic_index(name) is not None:
-        raise Rejected(ProtocolError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise NotGranted(ProtocolError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     for other in _colliding(name, sorted(slot.table.awaited)):
         require_now(slot, other)
     colliding = _colliding(name, [topic.name for topic in slot.table.topics])
     if colliding:
-        raise Rejected(
+        raise NotGranted(
             ProtocolError.INVALID_TOPIC_EXCEPTION,
             f"Topic '{name}' collides with existing topics: {', '.join(colliding)}",
         )
@@ -113,7 +113,7 @@ def _replicas(slot: Slot, request: CreateTopicRequested) -> Int32s:
             shift=request.shift % max(len(racks), 1),
         )
     except PlacementError as failure:
-        raise Rejected(failure.error, str(failure)) from None
+        raise NotGranted(failure.error, str(failure)) from None
 
 
 def _assigned(slot: Slot, assignment: dict[int, tuple[int, ...]]) -> Int32s:
@@ -123,29 +123,29 @@ def _assigned(slot: Slot, assignment: dict[int, tuple[int, ...]]) -> Int32s:
     hosts nothing.
     """
     if sorted(assignment) != list(range(len(assignment))) or not assignment:
-        raise Rejected(
+        raise NotGranted(
             ProtocolError.INVALID_REPLICA_ASSIGNMENT,
             f"partitions must be consecutive from 0, not {sorted(assignment)}",
         )
     factors = {len(ids) for ids in assignment.values()}
     if factors == {0} or len(factors) != 1:
-        raise Rejected(
+        raise NotGranted(
             ProtocolError.INVALID_REPLICA_ASSIGNMENT,
             f"all partitions need the same number of replicas, at least 1, not {sorted(factors)}",
         )
     if max(factors) > REPLICAS_MAX:
-        raise Rejected(
+        raise NotGranted(
             ProtocolError.INVALID_REPLICA_ASSIGNMENT,
             f"{max(factors)} replicas are more than the {REPLICAS_MAX} a partition may have",
         )
     for partition, ids in sorted(assignment.items()):
         if len(set(ids)) != len(ids):
-            raise Rejected(
+            raise NotGranted(
                 ProtocolError.INVALID_REPLICA_ASSIGNMENT,
                 f"partition {partition} names a broker twice: {list(ids)}",
             )
         if min(ids) < 0 or slot.authority.controller_id in ids:
-            raise Rejected(
+            raise NotGranted(
                 ProtocolError.INVALID_REPLICA_ASSIGNMENT,
                 f"partition {partition} names what is no broker: {list(ids)}",
             )

@@ -16,7 +16,7 @@ from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
 from state.partitions.machine import move_replicas
-from state.partitions.rejected import why_not_now
+from state.partitions.not_granted import why_not_now
 from state.partitions.slot import Slot
 from state.payloads.partitions import StopReplicaAnswered
 from state.payloads.topics import (

@@ -12,10 +12,10 @@ import numpy as np
 
 from state.decisions import Decision
 from state.events import Event
-from state.matrix import NONE
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.slot import Slot
+from state.partitions.table import NO_LEADER
 from state.payloads.partitions import RaiseLeaderEpochsRequested
 from state.protocol_errors import ProtocolError
 from state.replies import reply
@@ -34,7 +34,7 @@ def on_raise_leader_epochs_requested(
     rows = slot.table.rows
     changes = Changes.about_topics(slot.table, {request.topic: event.offset})
     at = slot.table.rows_of(request.topic)
-    at = at[rows.has_state[at] & (rows.leader[at] != NONE)]
+    at = at[rows.has_state[at] & (rows.leader[at] != NO_LEADER)]
     if not len(at) or request.topic in slot.table.deletions:
         return [_reply(event, request, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION)]
     rows.leader_epoch[at] += np.int32(1)  # the first of two; `Changes` adds the second

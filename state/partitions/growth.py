@@ -13,8 +13,8 @@ from state.events import Event
 from state.matrix import Int32s, pad_rows, unpad
 from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
+from state.partitions.not_granted import NotGranted, require_now
 from state.partitions.placement import PlacementError, place_replicas
-from state.partitions.rejected import Rejected, require_now
 from state.partitions.rows import new_columns
 from state.partitions.slot import Slot
 from state.partitions.starting import create_partitions
@@ -35,8 +35,8 @@ def on_create_partitions_requested(
         existing = _existing(slot, request.topic)
         _check_count(len(existing), request.partitions)
         replicas = _replicas(slot, request, existing)
-    except Rejected as rejected:
-        return [_reply(event, request, rejected.error, str(rejected))]
+    except NotGranted as refusal:
+        return [_reply(event, request, refusal.error, str(refusal))]
     answer = _reply(event, request, ProtocolError.NONE, None)
     if request.validate_only:
         return [answer]
@@ -46,19 +46,19 @@ def on_create_partitions_requested(
 def _existing(slot: Slot, topic: str) -> Int32s:
     """Return the present replicas int32[n, R] in partition order."""
     if topic in slot.table.deletions:
-        raise Rejected(ProtocolError.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
+        raise NotGranted(ProtocolError.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
     rows, at = slot.table.rows, slot.table.rows_of(topic)
     if len(at) == 0:
-        raise Rejected(
+        raise NotGranted(
             ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist."
         )
     if (rows.adding[at] | rows.removing[at]).any():
-        raise Rejected(
+        raise NotGranted(
             ProtocolError.REASSIGNMENT_IN_PROGRESS,
             f"A partition reassignment is in progress for the topic '{topic}'.",
         )
     if not np.array_equal(rows.partition[at], np.arange(len(at))):
-        raise Rejected(
+        raise NotGranted(
             ProtocolError.UNKNOWN_SERVER_ERROR,
             f"the partitions of topic '{topic}' are not consecutive from 0",
         )
@@ -67,13 +67,15 @@ def _existing(slot: Slot, topic: str) -> Int32s:
 
 def _check_count(present: int, wanted: int) -> None:
     if wanted < present:
-        raise Rejected(
+        raise NotGranted(
             ProtocolError.INVALID_PARTITIONS,
             f"Topic currently has {present} partitions, "
             f"which is higher than the requested {wanted}.",
         )
     if wanted == present:
-        raise Rejected(ProtocolError.INVALID_PARTITIONS, f"Topic already has {present} partitions.")
+        raise NotGranted(
+            ProtocolError.INVALID_PARTITIONS, f"Topic already has {present} partitions."
+        )
 
 
 def _replicas(slot: Slot, request: CreatePartitionsRequested, existing: Int32s) -> Int32s:
@@ -85,7 +87,7 @@ def _replicas(slot: Slot, request: CreatePartitionsRequested, existing: Int32s) 
     try:
         return place_new_partitions(slot.brokers.racks, wanted, first, len(existing))
     except PlacementError as failure:
-        raise Rejected(failure.error, str(failure)) from None
+        raise NotGranted(failure.error, str(failure)) from None
 
 
 def place_new_partitions(
@@ -125,7 +127,7 @@ def _check_assignment(
         if len(ids) != factor:
             problems.append(f"partition 0 has {factor} replicas, a new one {len(ids)}")
     if problems:
-        raise Rejected(ProtocolError.INVALID_REPLICA_ASSIGNMENT, problems[0])
+        raise NotGranted(ProtocolError.INVALID_REPLICA_ASSIGNMENT, problems[0])
 
 
 def _grow(slot: Slot, event: Event, name: str, replicas: Int32s) -> list[Decision]:

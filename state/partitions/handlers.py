@@ -9,13 +9,13 @@ from __future__ import annotations
 from state.handlers import Handlers
 from state.partitions import (
     admin_elections,
-    balance,
     cluster_events,
     creation,
     deletion_events,
     epochs,
     growth,
     isr,
+    leader_rebalance,
     log_dirs,
     reassignment_requests,
     shutdown,
@@ -82,10 +82,10 @@ SLOT_HANDLERS: Handlers[Slot] = {
     AlterPartitionRequested: isr.on_alter_partition_requested,
     LogDirFailureNotified: log_dirs.on_log_dir_failure_notified,
     LeaderAndIsrAnswered: log_dirs.on_leader_and_isr_answered,
-    TimerDue: balance.on_timer_due,
+    TimerDue: leader_rebalance.on_timer_due,
     CreatePartitionsRequested: growth.on_create_partitions_requested,
     ElectLeadersRequested: admin_elections.on_elect_leaders_requested,
     AlterReassignmentsRequested: reassignment_requests.on_alter_reassignments_requested,
     RaiseLeaderEpochsRequested: epochs.on_raise_leader_epochs_requested,
-    LeaderImbalanceReported: balance.on_leader_imbalance_reported,
+    LeaderImbalanceReported: leader_rebalance.on_leader_imbalance_reported,
 }

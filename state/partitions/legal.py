@@ -40,14 +40,14 @@ class ReplicaState(IntEnum):
 _P = PartitionState
 _R = ReplicaState
 
-VALID_PREVIOUS_PARTITION_STATES: Mapping[PartitionState, frozenset[PartitionState]] = {
+LEGAL_PREVIOUS_PARTITION_STATES: Mapping[PartitionState, frozenset[PartitionState]] = {
     _P.NEW: frozenset({_P.NON_EXISTENT}),
     _P.ONLINE: frozenset({_P.NEW, _P.ONLINE, _P.OFFLINE}),
     _P.OFFLINE: frozenset({_P.NEW, _P.ONLINE, _P.OFFLINE}),
     _P.NON_EXISTENT: frozenset({_P.OFFLINE}),
 }
 
-VALID_PREVIOUS_REPLICA_STATES: Mapping[ReplicaState, frozenset[ReplicaState]] = {
+LEGAL_PREVIOUS_REPLICA_STATES: Mapping[ReplicaState, frozenset[ReplicaState]] = {
     _R.NEW: frozenset({_R.NON_EXISTENT}),
     _R.ONLINE: frozenset({_R.NEW, _R.ONLINE, _R.OFFLINE, _R.DELETION_INELIGIBLE}),
     _R.OFFLINE: frozenset({_R.NEW, _R.ONLINE, _R.OFFLINE, _R.DELETION_INELIGIBLE}),
@@ -67,8 +67,8 @@ def _matrix(table: Mapping[S, frozenset[S]]) -> Bools:
     return legal
 
 
-_LEGAL_PARTITION_MOVES = _matrix(VALID_PREVIOUS_PARTITION_STATES)
-_LEGAL_REPLICA_MOVES = _matrix(VALID_PREVIOUS_REPLICA_STATES)
+_LEGAL_PARTITION_MOVES = _matrix(LEGAL_PREVIOUS_PARTITION_STATES)
+_LEGAL_REPLICA_MOVES = _matrix(LEGAL_PREVIOUS_REPLICA_STATES)
 
 
 def legal_partition_moves(current: npt.NDArray[np.int8], target: PartitionState) -> Bools:

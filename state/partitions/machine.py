@@ -77,7 +77,7 @@ def _initialise(slot: Slot, changes: Changes, at: Rows) -> None:
     rows = slot.table.rows
     live = slot.online_replicas(at)
     leader = election.new_partition_leader(rows.replicas[at], live)
-    led = leader != NONE
+    led = leader != NO_LEADER
     note_election(slot, at, Rule.NEW_PARTITION_ELECTED, leader)
     changes.refusals.add_partitions(at[~led], PartitionState.ONLINE, RefusalReason.NO_LIVE_REPLICA)
     at, live = at[led], live[led]
@@ -98,7 +98,7 @@ def _elect(
     rows = slot.table.rows
     at = _readable(slot, changes, at, PartitionState.ONLINE)
     found = _elected(slot, at, strategy, force_unclean=force_unclean)
-    led = found.leader != NONE
+    led = found.leader != NO_LEADER
     note_election(
         slot, at, strategy.value, found.leader, found.unclean, force_unclean=force_unclean
     )
@@ -134,8 +134,8 @@ def _readable(slot: Slot, changes: Changes, at: Rows, target: int) -> Rows:
 class _Elected:
     """What an election in k rows comes to.
 
-    leader int32[k]: NONE where nobody may lead. isr int32[k, W]. recipients bool[k, R]: who gets
-    LeaderAndIsr. unclean bool[k]: the leader was not in the ISR.
+    leader int32[k]: NO_LEADER where nobody may lead. isr int32[k, W]. recipients bool[k, R]: who
+    gets LeaderAndIsr. unclean bool[k]: the leader was not in the ISR.
     """
 
     leader: Int32s

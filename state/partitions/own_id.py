@@ -94,7 +94,7 @@ def repair_waiting(slot: Slot, changes: Changes) -> None:
         offset = changes.events.offset_of(slot.table.topics[topic].name)
         kind = DecisionKind.REWRITE_ASSIGNMENT
         written = assignment_decision(slot.table, slot.authority, offset, topic, kind)
-        changes.also.append(written)
+        changes.extra_decisions.append(written)
 
 
 def _instead(racks: Mapping[int, str | None], replicas: list[int], partition: int) -> int | None:

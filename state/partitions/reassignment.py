@@ -30,7 +30,7 @@ from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
 from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.machine import move_partitions, move_replicas
+from state.partitions.machine import have_states, move_partitions, move_replicas
 from state.partitions.replica_lists import replace_replicas
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, Columns
@@ -102,7 +102,7 @@ def begin_reassignments(slot: Slot, changes: Changes, at: Rows, motions: Sequenc
         kind = DecisionKind.REWRITE_ASSIGNMENT
         offset = changes.events.offset_of(slot.table.topics[topic].name)
         written = assignment_decision(slot.table, slot.authority, offset, topic, kind)
-        changes.also.append(written)
+        changes.extra_decisions.append(written)
     _advance(slot, changes, at)
     lost = (changes.leader_before[at] != NO_LEADER) & (rows.leader[at] == NO_LEADER)
     move_partitions(slot, changes, at[lost], PartitionState.ONLINE, Strategy.OFFLINE)
@@ -125,7 +125,7 @@ def start_untold(slot: Slot, changes: Changes, at: Rows) -> None:
 
 def complete_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
     """Complete what is in motion among rows and can be completed."""
-    at = at[in_motion(slot.table.rows, at) & ~_unled(slot, changes, at)]
+    at = at[in_motion(slot.table.rows, at) & have_states(slot, changes, at)]
     if len(at):
         _finish(slot, changes, at[_done(slot, at)])
 
@@ -172,12 +172,6 @@ def _start_leaders(slot: Slot, at: Rows) -> None:
     rows.state[at[any_in_row(leads) & slot.online_leader(at)]] = PartitionState.ONLINE
 
 
-def _unled(slot: Slot, changes: Changes, at: Rows) -> Bools:
-    """Return bool[k]: the partition never had a leader, so nobody has data of it."""
-    unled: Bools = ~slot.table.rows.has_state[at] & ~changes.create[at]
-    return unled
-
-
 def _done(slot: Slot, at: Rows) -> Bools:
     """Return bool[k]: all replicas it ends with are in the ISR, and one of them can lead. An end
     that was rejected is held (`hold_rejected_ends`).
@@ -201,9 +195,9 @@ def _done(slot: Slot, at: Rows) -> Bools:
 def _advance(slot: Slot, changes: Changes, at: Rows) -> None:
     if len(at) == 0:
         return
-    unled = _unled(slot, changes, at)
-    _settle_unled(slot, changes, at[unled])
-    at = at[~unled]
+    known = have_states(slot, changes, at)
+    _settle_stateless(slot, changes, at[~known])
+    at = at[known]
     done = _done(slot, at)
     _start(slot, changes, at[~done])
     _finish(slot, changes, at[done])
@@ -267,7 +261,7 @@ def _stop_and_delete(slot: Slot, changes: Changes, mask: Bools) -> None:
         move_replicas(slot, changes, mask, ReplicaState.NON_EXISTENT)
 
 
-def _settle_unled(slot: Slot, changes: Changes, at: Rows) -> None:
+def _settle_stateless(slot: Slot, changes: Changes, at: Rows) -> None:
     """Take partitions without data to where they are to go at once, and start them there if one
     of their replicas is live.
     """

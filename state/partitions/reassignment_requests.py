@@ -17,9 +17,10 @@ from state.matrix import NONE
 from state.partitions import deletion
 from state.partitions.assignment import reassignment_end
 from state.partitions.changes import Changes
+from state.partitions.not_granted import NotGranted, why_not_now
 from state.partitions.reassignment import Motion, begin_reassignments, motion_of
-from state.partitions.rejected import Rejected, why_not_now
 from state.partitions.slot import Slot
+from state.partitions.table import NO_LEADER
 from state.payloads.admin import AlterReassignmentsRequested
 from state.protocol_errors import ProtocolError
 from state.replies import partitions_reply
@@ -49,8 +50,8 @@ def on_alter_reassignments_requested(
     for partition, row, target in asked:
         try:
             wanted = _motion(slot, request, row, target)
-        except Rejected as rejected:
-            answers.append(_answer(partition, rejected.error, str(rejected)))
+        except NotGranted as refusal:
+            answers.append(_answer(partition, refusal.error, str(refusal)))
         else:
             if not by_znode or not _is_under_way(slot, row, wanted):
                 motions[row] = wanted
@@ -75,20 +76,20 @@ def on_alter_reassignments_requested(
 def _motion(
     slot: Slot, request: AlterReassignmentsRequested, row: int, target: tuple[int, ...] | None
 ) -> Motion:
-    """Return the motion that is asked for; raises Rejected."""
+    """Return the motion that is asked for; raises NotGranted."""
     known = row >= 0
     now = motion_of(slot.table.rows, row) if known else _NOBODY
     if target is not None:
         _check_replicas(slot, request, now, target)
     elif not now.in_progress:
-        raise Rejected(
+        raise NotGranted(
             ProtocolError.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
         )
     if not known or _is_deleted(slot, request.topic, now):
-        raise Rejected(ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+        raise NotGranted(ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
     wanted = now.towards(now.origin if target is None else target)
     if len(wanted.replicas) > REPLICAS_MAX:
-        raise Rejected(
+        raise NotGranted(
             ProtocolError.INVALID_REPLICA_ASSIGNMENT,
             f"{len(wanted.replicas)} replicas, those that go counted, are more than the "
             f"{REPLICAS_MAX} a partition may have",
@@ -124,7 +125,7 @@ def _check_replicas(
             "Replica assignment has brokers that are not alive. "
             f"Replica list: {adding}, live broker list: {live}"
         )
-    raise Rejected(ProtocolError.INVALID_REPLICA_ASSIGNMENT, problem)
+    raise NotGranted(ProtocolError.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
 def _check_leadership(slot: Slot, row: int, wanted: Motion) -> None:
@@ -135,11 +136,12 @@ def _check_leadership(slot: Slot, row: int, wanted: Motion) -> None:
     leader = int(rows.leader[row])
     if leader in wanted.replicas or not rows.has_state[row]:
         return
-    usable = rows.isr[row] != NONE if leader == NONE else slot.online_members(np.array([row]))[0]
+    online = slot.online_members(np.array([row]))[0]
+    usable = rows.isr[row] != NONE if leader == NO_LEADER else online
     members = set(rows.isr[row][usable].tolist())
     if members.isdisjoint(wanted.replicas):
-        loss = "its data" if leader == NONE else f"its leader {leader}"
-        raise Rejected(
+        loss = "its data" if leader == NO_LEADER else f"its leader {leader}"
+        raise NotGranted(
             ProtocolError.INVALID_REPLICA_ASSIGNMENT,
             f"None of {list(wanted.replicas)} is in sync and alive: "
             f"the partition would lose {loss}",

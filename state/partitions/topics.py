@@ -49,7 +49,7 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     if loading and slot.authority.paused:
         observed = replace(observed, new_topic_id=NO_TOPIC_ID, unwritable=True)
     replicas, repaired = without_controller(slot, observed)
-    known = _known_topic(slot, observed, afresh=loading)
+    known = _take_topic(slot, observed, afresh=loading)
     rewritten = (repaired or known.unwritten) and not observed.unwritable
     columns = observed_columns(observed, replicas, known.index)
     if repaired:
@@ -66,22 +66,22 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """Index of a topic. unwritten: it has an id that is not in ZooKeeper yet. renamed: it has
+class _Taken:
+    """Index of a topic. unwritten: it has an id that is not in ZooKeeper yet. id_changed: it has
     another id than brokers were told.
     """
 
     index: int
     unwritten: bool
-    renamed: bool
+    id_changed: bool
 
 
-def _rewrite(slot: Slot, event: Event, known: _Known) -> Decision:
+def _rewrite(slot: Slot, event: Event, known: _Taken) -> Decision:
     kind = DecisionKind.REWRITE_ASSIGNMENT
     return assignment_decision(slot.table, slot.authority, event.offset, known.index, kind)
 
 
-def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> _Known:
+def _take_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> _Taken:
     """Take the observed topic, added if it is new, with its overrides and its id.
 
     afresh: without rows, because a topic observed twice during a load is as the last observation
@@ -106,7 +106,7 @@ def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> _Known
     missing = observed.topic_id == NO_TOPIC_ID
     topic.topic_id = minted if missing else observed.topic_id
     unwritten = missing and minted != NO_TOPIC_ID and observed.zk_version >= version
-    return _Known(known, unwritten, told not in (None, topic.topic_id))
+    return _Taken(known, unwritten, told not in (None, topic.topic_id))
 
 
 def _forget_loaded(slot: Slot, name: str) -> None:
@@ -122,7 +122,7 @@ def _take_rows(
     event: Event,
     observed: TopicObserved,
     columns: Columns,
-    known: _Known,
+    known: _Taken,
     *,
     rewritten: bool,
 ) -> list[Decision]:
@@ -132,8 +132,8 @@ def _take_rows(
     at = slot.table.find(observed.topic, observed.partitions)
     late = held_unrepaired(slot, at, columns)
     if rewritten and not late.any():
-        changes.also.append(_rewrite(slot, event, known))
-    if known.renamed:
+        changes.extra_decisions.append(_rewrite(slot, event, known))
+    if known.id_changed:
         _tell_id(slot, changes, at[~new])
     stored = observed.states.present
     started = stored | slot.table.in_deletion()[at]

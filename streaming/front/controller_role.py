@@ -35,7 +35,7 @@ class RolePhase(StrEnum):
     STOPPED = "stopped"
 
 
-PREVIOUS: dict[RolePhase, frozenset[RolePhase]] = {
+LEGAL_PREVIOUS: dict[RolePhase, frozenset[RolePhase]] = {
     RolePhase.WAITING_FOR_JOB: frozenset({RolePhase.CLAIMING, RolePhase.RESIGNING, RolePhase.LOST}),
     RolePhase.CLAIMING: frozenset({RolePhase.WAITING_FOR_JOB}),
     RolePhase.LOADING: frozenset({RolePhase.CLAIMING}),
@@ -213,7 +213,7 @@ class ControllerRole:
         return self._back_off.pause_s()
 
     def _enter(self, phase: RolePhase) -> None:
-        assert self._phase in PREVIOUS[phase], f"{self._phase} is never followed by {phase}"
+        assert self._phase in LEGAL_PREVIOUS[phase], f"{self._phase} is never followed by {phase}"
         self._phase = phase
         self._on_phase(phase)
 

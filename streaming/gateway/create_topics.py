@@ -18,7 +18,7 @@ from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call, shortened
 from streaming.gateway.ports import ReplyBody
 from streaming.gateway.topic_configs import config_error
-from streaming.topic_ids import mint_topic_id
+from streaming.mint_topic_id import mint_topic_id
 from streaming.wire.schema_codec import Body
 
 _DEFAULT = -1

@@ -11,6 +11,7 @@ from itertools import islice
 
 from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender
+from streaming.mint_topic_id import mint_topic_id
 from streaming.observers.known_topics import (
     KnownTopic,
     KnownTopics,
@@ -22,7 +23,6 @@ from streaming.observers.overrides import topic_overrides
 from streaming.observers.states import read_states
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.process.counters import Counters
-from streaming.topic_ids import mint_topic_id
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import TOPICS_PATH, TopicZNode, topic_path
 

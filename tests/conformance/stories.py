@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from state.cluster.rebalance import LEADER_REBALANCE_TIMER
+from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER
 from state.protocol_errors import ProtocolError
 from streaming.front.preparation import feature_write
 from streaming.zk.claim import ControllerClaim, claim_controller

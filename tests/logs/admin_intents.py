@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from state.cluster.rebalance import LEADER_REBALANCE_TIMER
+from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER
 from streaming.sinks import reports
 from tests.logs.log_parts import BROKERS
 

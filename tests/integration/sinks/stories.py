@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER
 from state.cluster.machine import FIRST_REBALANCE_DELAY_MS
-from state.cluster.rebalance import LEADER_REBALANCE_TIMER
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, topic_bytes
 from streaming.zk.znodes.admin import reassignment_bytes

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from streaming.front import controller_role as role_module
-from streaming.front.controller_role import PREVIOUS, ControllerRole, RolePhase
+from streaming.front.controller_role import LEGAL_PREVIOUS, ControllerRole, RolePhase
 from streaming.front.signals import GiveUpRole, IdTaken, RoleLost, Signals
 from streaming.front.tenure import BrokersId
 from streaming.log.api import LogClosed
@@ -185,8 +185,8 @@ def test_pauses_grow_while_the_role_is_lost_quickly(monkeypatch, step, error, qu
 
 
 def test_every_phase_can_be_left_and_reached():
-    assert set(PREVIOUS) == set(RolePhase)
-    assert set().union(*PREVIOUS.values()) == set(RolePhase) - {RolePhase.STOPPED}
+    assert set(LEGAL_PREVIOUS) == set(RolePhase)
+    assert set().union(*LEGAL_PREVIOUS.values()) == set(RolePhase) - {RolePhase.STOPPED}
 
 
 def test_signals_wake_who_waits_and_the_first_reason_counts():

@@ -15,7 +15,7 @@ from state.topic_ids import topic_id_from_text
 from streaming.gateway import create_topics
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.image.cluster_image import ClusterImage
-from streaming.topic_ids import mint_topic_id
+from streaming.mint_topic_id import mint_topic_id
 from streaming.wire.apis import ApiKey
 from tests.fixtures.waiting import wait_on_loop
 from tests.unit.gateway.support import DEFAULTS, Rig, with_gateway

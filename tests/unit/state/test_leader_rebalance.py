@@ -18,7 +18,7 @@ def due(controller: Controller, **wrong: int) -> Any:
     return controller.happen("timer_due", **TIMER, **({"deadline_ms": deadline_ms} | wrong))
 
 
-def misled(partitions: int, **config: Any) -> Controller:
+def led_by_others(partitions: int, **config: Any) -> Controller:
     """Partitions that prefer 1 and are led by 2, and one led by 3 as it should be."""
     controller = Controller(**config)
     controller.topic("t", [[1, 2]] * partitions + [[3, 1]])
@@ -40,13 +40,13 @@ def test_the_timer_is_armed_when_the_load_is_complete_and_again_when_it_was_due(
 
 
 def test_slots_report_how_many_partitions_prefer_a_broker_and_are_led_by_another() -> None:
-    assert due(misled(4))[REPORT] == [
+    assert due(led_by_others(4))[REPORT] == [
         {"broker": 1, "preferred": 4, "imbalanced": 4},
         {"broker": 3, "preferred": 1, "imbalanced": 0},
     ]
 
 
-def test_partitions_that_never_had_a_leader_are_not_misled() -> None:
+def test_partitions_that_never_had_a_leader_are_not_counted() -> None:
     controller = Controller()
     controller.topic("t", [[7]])
     assert due(controller)[REPORT] == [{"broker": 7, "preferred": 1, "imbalanced": 0}]
@@ -67,13 +67,13 @@ def report(controller: Controller, **counts: dict[str, int]) -> Any:
 
 
 def test_above_the_threshold_the_preferred_replicas_are_elected() -> None:
-    first, second = report(misled(2))[CHANGE]
+    first, second = report(led_by_others(2))[CHANGE]
     assert (first["leader"], second["leader"]) == (1, 1)
     assert first["rule"] == Rule.PREFERRED_REPLICA_ELECTED
 
 
 def test_at_the_threshold_nothing_moves() -> None:
-    assert report(misled(2), preferred={"1": 20}, imbalanced={"1": 2}) == {}
+    assert report(led_by_others(2), preferred={"1": 20}, imbalanced={"1": 2}) == {}
 
 
 def test_a_preferred_replica_outside_the_isr_is_not_proposed() -> None:
@@ -85,7 +85,7 @@ def test_a_preferred_replica_outside_the_isr_is_not_proposed() -> None:
 
 
 def test_what_was_proposed_and_can_no_longer_lead_is_left_alone() -> None:
-    controller = misled(2)
+    controller = led_by_others(2)
     found = {"preferred": {"1": 2}, "imbalanced": {"1": 2}}
     controller.brokers(unregistered=[1])
     proposals = [["t", 0, 1], ["t", 1, 1], ["gone", 0, 1]]
@@ -97,7 +97,9 @@ def leaders(controller: Controller, partitions: int) -> list[int]:
 
 
 def test_a_rebalance_goes_on_in_steps_until_all_partitions_of_the_broker_are_back() -> None:
-    controller = misled(5, leader_rebalance_partitions_max=2, leader_rebalance_step_interval_ms=70)
+    controller = led_by_others(
+        5, leader_rebalance_partitions_max=2, leader_rebalance_step_interval_ms=70
+    )
     said = report(controller)
     assert leaders(controller, 5) == [1, 1, 2, 2, 2]
     assert said[ARM] == TIMER | {"deadline_ms": 1_000 + controller.offset - 1 + 70}
@@ -111,12 +113,12 @@ def test_a_rebalance_goes_on_in_steps_until_all_partitions_of_the_broker_are_bac
 
 
 def test_of_each_broker_one_more_is_proposed_than_one_step_moves() -> None:
-    controller = misled(5, leader_rebalance_partitions_max=2)
+    controller = led_by_others(5, leader_rebalance_partitions_max=2)
     assert [row["name"] for row in due(controller)[PROPOSE]] == ["t-0", "t-1", "t-2"]
 
 
 def test_an_election_by_others_forgets_a_rebalance_under_way() -> None:
-    controller = misled(5, leader_rebalance_partitions_max=2)
+    controller = led_by_others(5, leader_rebalance_partitions_max=2)
     report(controller)
     controller.elect(6)
     assert controller.slot.authority.rebalancing == controller.cluster.authority.rebalancing == ()

@@ -3,7 +3,8 @@
 Two steps through the log. When the timer is due each slot reports, per broker, how many partitions
 prefer it and how many of those another broker leads, and proposes which could be given back; the
 sink adds the reports up and appends the sums with the proposals as an event. On that event every
-machine finds the same next step (`state.cluster.rebalance`), and each slot elects for its part.
+machine finds the same next step (`state.cluster.leader_rebalance`), and each slot elects for its
+part.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from state.blocks import encode_block
-from state.cluster.rebalance import LEADER_REBALANCE_TIMER, next_step
+from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER, next_step
 from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.matrix import NONE, Bools, Int32s, contains
@@ -36,11 +37,11 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
     brokers = np.unique(preferred[preferred != NONE])
     if len(brokers) == 0:
         return []
-    misled = preferred[rows.has_state & counted & (rows.leader != preferred)]
+    not_preferred = preferred[rows.has_state & counted & (rows.leader != preferred)]
     columns = {
         "broker": brokers,
         "preferred": _counts(brokers, preferred),
-        "imbalanced": _counts(brokers, misled),
+        "imbalanced": _counts(brokers, not_preferred),
     }
     report = Decision(event.offset, DecisionKind.REPORT_IMBALANCE, encode_block(columns, {}))
     return [*_proposals(slot, event), report]

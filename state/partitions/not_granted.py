@@ -6,7 +6,7 @@ from state.partitions.slot import Slot
 from state.protocol_errors import ProtocolError
 
 
-class Rejected(Exception):
+class NotGranted(Exception):
     """The request cannot be granted: a protocol error and a sentence for its author."""
 
     def __init__(self, error: ProtocolError, message: str) -> None:
@@ -30,6 +30,6 @@ def why_not_now(slot: Slot, topic: str) -> str | None:
 
 
 def require_now(slot: Slot, topic: str) -> None:
-    """Raise Rejected while nothing can be said of a topic (`why_not_now`)."""
+    """Raise NotGranted while nothing can be said of a topic (`why_not_now`)."""
     if (reason := why_not_now(slot, topic)) is not None:
-        raise Rejected(ProtocolError.NOT_CONTROLLER, reason)
+        raise NotGranted(ProtocolError.NOT_CONTROLLER, reason)
