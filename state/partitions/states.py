@@ -4,6 +4,10 @@ because our write met other content or was rejected.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 
 from state.decisions import Decision, Rule
@@ -24,51 +28,90 @@ from state.partitions.table import NO_LEADER, NO_VERSION
 from state.payloads.partitions import ObservedStates, PartitionStatesObserved, StateCause
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """States of a topic that were read again.
+
+    at int[k]: their rows, -1 where there is none. present bool[k]: there are both, row and state.
+    """
+
+    at: Rows
+    states: ObservedStates
+    present: Bools
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that there are."""
+        rows: Rows = self.at[self.at >= 0]
+        return rows
+
+
 def on_partition_states_observed(
     slot: Slot, event: Event, observed: PartitionStatesObserved
 ) -> list[Decision]:
-    """Adopt what ZooKeeper holds where it is not what we hold, and decide again.
+    """Adopt what ZooKeeper holds where it is not what we hold, and go on as the cause wants it.
 
-    After a notification only newer versions count, and a missing state says nothing
-    (KafkaController.updateLeaderAndIsrCache): it may have been read before we created it. After a
-    conflict the znode is the truth whatever its version, and the partition's leader epoch is
-    bumped: a leader whose ISR change met the conflict waits for a higher one. After a rejected
-    write it is the truth too, but nothing that would be written is decided: that would be rejected
-    as well, without end. Its replicas are told what is stored: what was decided meanwhile and needs
-    no write, as when a broker starts, was lost too. Beside another controller nothing of ours is
-    written: what overtook our decision is the truth too, but no leader waits; what is adopted was
-    decided by the other one, and we decide nothing about it. Of a topic that was deleted and whose
-    name another one has it says nothing.
+    Of a topic that was deleted and whose name another one has it says nothing.
     """
     if not slot.authority.is_active or _is_about_another(slot, observed):
         return []
     at = slot.table.find(observed.topic, observed.partitions)
     changes = Changes.about_topics(slot.table, {observed.topic: event.offset})
-    found = at >= 0
-    present = found & observed.states.present
-    missing = found & ~present & (observed.cause != StateCause.NOTIFICATION)
-    gone = _drop_states(slot, at[missing], observed.uncreated[missing])
-    if observed.cause == StateCause.ADOPTED:
-        _take(slot, changes, at, observed.states, present)
-        return changes.finish(slot.authority, slot.brokers)
-    move_partitions(slot, changes, gone, PartitionState.ONLINE)  # refused, so that somebody hears
-    if observed.cause == StateCause.REJECTED:
-        taken = _take(slot, changes, at, observed.states, present)
-        changes.recipients[taken] |= slot.online_replicas(taken)
-        start_untold(slot, changes, taken)
-        _stop_again(slot, changes, at[found])
-        return changes.finish(slot.authority, slot.brokers)
-    conflict = observed.cause == StateCause.CONFLICT
-    certain = conflict or observed.cause == StateCause.OVERTAKEN
-    taken = adopt_states(slot, changes, at, observed.states, only=present, always=certain)
-    if conflict:
-        resume_reassignments(slot, changes, taken)
-        start_untold(slot, changes, taken)
-        raise_unwritten(slot, changes, taken)
-        _stop_again(slot, changes, at[found])
-    else:
-        complete_reassignments(slot, changes, taken)
+    read = _Read(at, observed.states, (at >= 0) & observed.states.present)
+    if observed.cause != StateCause.NOTIFICATION:  # it may have been read before we created it
+        missing = (at >= 0) & ~read.present
+        gone = _drop_states(slot, at[missing], observed.uncreated[missing])
+        if observed.cause != StateCause.ADOPTED:  # refused, so that somebody hears
+            move_partitions(slot, changes, gone, PartitionState.ONLINE)
+    return _BY_CAUSE.get(observed.cause, _go_on)(slot, changes, read)
+
+
+def _go_on(slot: Slot, changes: Changes, read: _Read, *, overtaken: bool = False) -> list[Decision]:
+    """Take newer versions only (KafkaController.updateLeaderAndIsrCache). overtaken: whatever the
+    version, beside another controller; nothing of ours was written, so no leader waits.
+    """
+    taken = adopt_states(slot, changes, read.at, read.states, read.present, always=overtaken)
+    complete_reassignments(slot, changes, taken)
     return deletion.finish_with_deletions(slot, changes)
+
+
+def _after_conflict(slot: Slot, changes: Changes, read: _Read) -> list[Decision]:
+    """Take the znode for the truth whatever its version, and raise the leader epoch: a leader whose
+    ISR change met the conflict waits for a higher one.
+    """
+    taken = adopt_states(slot, changes, read.at, read.states, only=read.present, always=True)
+    resume_reassignments(slot, changes, taken)
+    start_untold(slot, changes, taken)
+    raise_unwritten(slot, changes, taken)
+    _stop_again(slot, changes, read.rows)
+    return deletion.finish_with_deletions(slot, changes)
+
+
+def _after_rejection(slot: Slot, changes: Changes, read: _Read) -> list[Decision]:
+    """Take the znode for the truth, and decide nothing that would be written: it would be rejected
+    as well, without end. Replicas are told what is stored: what was decided meanwhile and needs no
+    write, as when a broker starts, was lost too.
+    """
+    taken = _take(slot, changes, read.at, read.states, read.present)
+    changes.recipients[taken] |= slot.online_replicas(taken)
+    start_untold(slot, changes, taken)
+    _stop_again(slot, changes, read.rows)
+    return changes.finish(slot.authority, slot.brokers)
+
+
+def _adopted(slot: Slot, changes: Changes, read: _Read) -> list[Decision]:
+    """Take what another controller decided, about which we decide nothing."""
+    _take(slot, changes, read.at, read.states, read.present)
+    return changes.finish(slot.authority, slot.brokers)
+
+
+_BY_CAUSE: Mapping[str, Callable[[Slot, Changes, _Read], list[Decision]]] = {
+    StateCause.CONFLICT: _after_conflict,
+    StateCause.REJECTED: _after_rejection,
+    StateCause.OVERTAKEN: partial(_go_on, overtaken=True),
+    StateCause.ADOPTED: _adopted,
+}
+"""What else than `_go_on` is done."""
 
 
 def _is_about_another(slot: Slot, observed: PartitionStatesObserved) -> bool:
