@@ -174,7 +174,7 @@ def _serve(
     checks: tuple[Callable[[], None], ...],
 ) -> None:
     """Watch the query, as `_follow`, and publish what is decided meanwhile; a checkpoint that it
-    finds lost is set aside for the next job.
+    finds lost is moved aside for the next job.
     """
     with published(folders.decisions, settings.decision_stream_url, settings.log_retention_ms):
         try:

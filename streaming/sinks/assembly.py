@@ -79,16 +79,16 @@ def open_sinks(
     outcomes = OutcomeLog(lambda: open_outcomes(folders.outcomes))
     unconfirmed = UnconfirmedBrokers(folders.pending)
 
-    ring = _Ring(decided)
-    link = JobLink(folders.link, on_connected=ring.send_image)
+    wiring = _LateWiring(decided)
+    link = JobLink(folders.link, on_connected=wiring.send_image)
     appender = SinkAppender(link, stopped.is_set, unfolded=unfolded)
     doubts = Doubts(unfolded)
     forget_doubted(decided.image, doubts, folded)
-    report = ring.report = DeliveryReport(outcomes.append, link.send, ring.queue_lengths)
+    report = wiring.report = DeliveryReport(outcomes.append, link.send, wiring.queue_lengths)
     answers = AnswerSink(
         append=appender.append, report=report, unconfirmed=unconfirmed, decided=decided
     )
-    brokers = ring.brokers = _broker_sink(settings, answers, report)
+    brokers = wiring.brokers = _broker_sink(settings, answers, report)
     zookeeper = _zookeeper_sink(settings, stopped)
     listener, announced_topic = settings.inter_broker_listener_name, settings.announced_topic
     written: dict[Path, Truncated] = {
@@ -116,7 +116,7 @@ def open_sinks(
 
 
 @dataclass(slots=True)
-class _Ring:
+class _LateWiring:
     """Attaches report and broker sink after who asks them, since the link asks the report, the
     report the broker sink, and that in turn tells the report, which tells through the link. None of
     them asks before the link is started.

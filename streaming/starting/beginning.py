@@ -124,7 +124,7 @@ def restored(
 
 
 def give_up_if_lost(folders: DataDir, error: Exception) -> bool:
-    """Set the checkpoint aside if an error of Spark's says that its states are lost."""
+    """Move the checkpoint aside if an error of Spark's says that its states are lost."""
     lost = lost_states(error)
     if lost is not None:
         _give_up_checkpoint(folders, lost)
