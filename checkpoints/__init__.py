@@ -1,1 +1,3 @@
-"""What survives a restart: formats of machine state, and reading them back."""
+"""What survives a restart: formats of machine states, and reading them back; a log folded again on
+them, with other settings too, and what is decided then compared.
+"""
