@@ -82,9 +82,10 @@ def move_aside(checkpoint: Path) -> Path:
 
 
 def _needed(checkpoint: Path) -> Iterator[tuple[Path, Read]]:
-    if (metadata := checkpoint / "metadata").exists():
-        yield metadata, orjson.loads
     committed, planned = committed_batches(checkpoint), planned_batches(checkpoint)
+    metadata = checkpoint / "metadata"
+    if committed or planned or metadata.exists():
+        yield metadata, orjson.loads
     for batch in sorted({*committed[-1:], *planned[-1:]}):
         yield checkpoint / "offsets" / str(batch), _planned
     for batch in committed[-1:]:

@@ -20,26 +20,39 @@ class CheckpointMismatch(Exception):
 
 
 def check_layout(checkpoint: Path, layout: Layout, partitions: int) -> None:
-    """Compare a checkpoint with what is configured; note it down for a new checkpoint, and the
-    present state format for one in an earlier format.
+    """Compare as `compare_layout` does; note the layout down for a new checkpoint, and the present
+    state format for one in an earlier format.
+    """
+    made_with = compare_layout(checkpoint, layout, partitions)
+    if GROUPS in made_with and made_with["state.format"] == FORMAT_VERSION:
+        return
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    wanted = {**_values(layout, partitions), "state.format": FORMAT_VERSION}
+    write_whole(checkpoint / LAYOUT_FILE, orjson.dumps(wanted, option=orjson.OPT_INDENT_2))
+
+
+def compare_layout(checkpoint: Path, layout: Layout, partitions: int) -> dict[str, Any]:
+    """Compare a checkpoint with what is configured, and return what it was made with; {} where
+    nothing says it.
 
     Raises CheckpointMismatch naming the setting, the checkpoint's value and the configured one.
     """
-    wanted = {
+    path = checkpoint / LAYOUT_FILE
+    if not path.exists():
+        return {}
+    made_with = _made_with(path)
+    # One that was made before there were groups takes on any number of group slots.
+    taken = {GROUPS: layout.group_slots, **made_with}
+    _refuse_other(checkpoint, taken, _values(layout, partitions))
+    return made_with
+
+
+def _values(layout: Layout, partitions: int) -> dict[str, int]:
+    return {
         "slots": layout.slots,
         "shuffle.partitions": partitions,
         GROUPS: layout.group_slots,
     }
-    path = checkpoint / LAYOUT_FILE
-    if path.exists():
-        made_with = _made_with(path)
-        # One that was made before there were groups takes on any number of group slots.
-        _refuse_other(checkpoint, {GROUPS: layout.group_slots, **made_with}, wanted)
-        if GROUPS in made_with and made_with["state.format"] == FORMAT_VERSION:
-            return
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    wanted["state.format"] = FORMAT_VERSION
-    write_whole(path, orjson.dumps(wanted, option=orjson.OPT_INDENT_2))
 
 
 def _refuse_other(checkpoint: Path, made_with: dict[str, int], wanted: dict[str, int]) -> None:
@@ -78,6 +91,9 @@ def layout_of(checkpoint: Path) -> Layout:
     """
     path = checkpoint / LAYOUT_FILE
     if not path.is_file():
-        raise CheckpointMismatch(f"{checkpoint} is no checkpoint of helmstream: no {LAYOUT_FILE}")
+        raise CheckpointMismatch(
+            f"{checkpoint} is no checkpoint of helmstream: no {LAYOUT_FILE}, which says how many"
+            " slots it was made with"
+        )
     made_with = _made_with(path)
     return Layout(int(made_with["slots"]), int(made_with.get(GROUPS, GROUP_SLOTS)))

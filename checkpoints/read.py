@@ -130,5 +130,6 @@ def snapshot_of(spark: SparkSession, checkpoint: Path, batch_id: int | None = No
     """
     # Once: while the states are collected, the job commits further batches.
     batch_id = retained_batch(checkpoint, batch_id)
-    states = read_states(spark, checkpoint, batch_id)
-    return Snapshot(folded_until(checkpoint, batch_id), layout_of(checkpoint), states)
+    # Before the states: by the time that they are collected the batch may be let go of.
+    offset, layout = folded_until(checkpoint, batch_id), layout_of(checkpoint)
+    return Snapshot(offset, layout, read_states(spark, checkpoint, batch_id))

@@ -105,7 +105,10 @@ def _changes(folder: Path, version: int) -> list[Path]:
     """Return the files of a partition as of a version: the last snapshot and what changed since."""
     changes: list[Path] = []
     while version and not (snapshot := folder / f"{version}.snapshot").exists():
-        changes.append(folder / f"{version}.delta")
+        delta = folder / f"{version}.delta"
+        if not delta.exists():  # of millions that there were, nearly all are
+            raise StatesUnreadable(f"{delta} is missing")
+        changes.append(delta)
         version -= 1
     if version:
         changes.append(snapshot)

@@ -116,7 +116,12 @@ def _folded_again(
 ) -> Check:
     what = "folded again"
     oldest = committed_batches(checkpoint)[0]
-    first = snapshot_of(spark, checkpoint, oldest)
+    try:
+        first = snapshot_of(spark, checkpoint, oldest)
+    except (CheckpointMismatch, Py4JJavaError, PySparkException):
+        if oldest in committed_batches(checkpoint):
+            raise
+        return Check(what, None, f"the job let go of batch {oldest} meanwhile")
     if first.offset == last.offset:
         return Check(what, None, "one batch only, nothing to fold")
     if not reader.start_offset() <= first.offset <= last.offset <= reader.end_offset():

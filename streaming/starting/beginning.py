@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from checkpoints.ahead import read_ahead
 from checkpoints.damage import damage, lost_states, move_aside
-from checkpoints.layout import CheckpointMismatch, check_layout
+from checkpoints.layout import CheckpointMismatch, check_layout, layout_of
 from checkpoints.machine_format import decode_machine
 from checkpoints.read import carried_out, folded_until, has_state, planned_batches
 from checkpoints.replay import States
@@ -39,6 +39,8 @@ from streaming.sinks.batch_events import FOLLOWING_KINDS
 from streaming.starting.standby import CheckpointFollower
 
 logger = logging.getLogger(__name__)
+
+_UNOPENED = " (after a loss of power let the front open the log first: it finds its end)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ def first_event(settings: Settings, folders: DataDir) -> int:
     """
     if wrong := damage(folders.checkpoint):
         _give_up_checkpoint(folders, wrong)
+    if has_state(folders.checkpoint):
+        layout_of(folders.checkpoint)  # without it machines would be taken for those of others
     try:
         with closing(open_log(folders.event_log)) as log:
             first = _first_offset(folders, log)
@@ -165,7 +169,7 @@ def _catch_up(states: States, settings: Settings, folders: DataDir, events: rang
             raise CheckpointMismatch(
                 f"decisions were carried out up to offset {events.stop}, the log"
                 f" {folders.event_log} ends at {end}: it is another one, or has lost a part; start"
-                " with an empty data.dir instead: the cluster is then loaded again"
+                f" with an empty data.dir instead: the cluster is then loaded again{_UNOPENED}"
             )
         for _ in fold_range(states, log, events, settings.layout):
             pass
@@ -192,7 +196,7 @@ def _goes_on(folders: DataDir, log: LogReader) -> int:
         raise CheckpointMismatch(
             f"the checkpoint {folders.checkpoint} has folded up to offset {folded}, the log"
             f" {folders.event_log} has {start} to {end}: it is another one, or has lost a part;"
-            " start with an empty data.dir instead: the cluster is then loaded again"
+            f" start with an empty data.dir instead: the cluster is then loaded again{_UNOPENED}"
         )
     return folded
 

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from checkpoints.layout import CheckpointMismatch
+from checkpoints.layout import CheckpointMismatch, compare_layout
 from checkpoints.read import folded_until, has_state
 from checkpoints.replay import States
 from checkpoints.state_files import stored_states
@@ -87,6 +87,7 @@ class CheckpointFollower:
             return log.start_offset() <= self._offset <= end <= log.end_offset()
 
     def _read(self) -> None:
+        _need_layout(self._settings, self._folders)
         checkpoint = self._folders.checkpoint
         before = folded_until(checkpoint)
         states = stored_states(checkpoint, lambda: self._spark)
@@ -107,10 +108,12 @@ def stand_by(
     """Wait, with Spark warm, until the lock is ours, and return what is then known of the machines;
     None when it was free.
 
-    Raises ConfigurationError where the other job has all cores of the cluster.
+    Raises ConfigurationError where the other job has all cores of the cluster, or its checkpoint is
+    one that this job could not go on from, also when that turns out later.
     """
     if lock.try_acquire():
         return None
+    _need_layout(settings, folders)
     logger.info("another process is the job: waiting until it is gone")
     spark = open_spark(settings, local_fs_jar())
     _need_own_cores(spark)
@@ -122,6 +125,16 @@ def stand_by(
     else:
         follower.close()
     return follower
+
+
+def _need_layout(settings: Settings, folders: DataDir) -> None:
+    """Raise ConfigurationError now, and not at the take-over, where the checkpoint of the other job
+    was made with other settings.
+    """
+    try:
+        compare_layout(folders.checkpoint, settings.layout, settings.shuffle_partitions)
+    except CheckpointMismatch as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def _need_own_cores(spark: SparkSession) -> None:

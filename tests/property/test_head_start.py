@@ -95,6 +95,7 @@ class Query:
             end = int(planned.read_text().split(":")[1].strip("}"))
         if end <= self.committed:
             return
+        note_state_format(self.checkpoint)
         self._write("offsets", f'v1\n{{}}\n{{"offset":{end}}}')
         self.pass_by()
         fold = Fold(SLOTS, self.states)
@@ -102,7 +103,6 @@ class Query:
         self.written = self.batches, fold.states
         head_starts.process_batch(self.batches, rows)
         self.pass_by()
-        note_state_format(self.checkpoint)
         self._write("commits", "v1\n{}")
         self.committed, self.states, self.batches = end, fold.states, self.batches + 1
 

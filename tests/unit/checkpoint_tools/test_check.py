@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import orjson
 import pytest
 
-from checkpoints.layout import check_layout
+from checkpoints.layout import CheckpointMismatch, check_layout
 from state.routing import Layout
 from streaming.checkpoint_tools.check import verify_checkpoint
 from streaming.commands.frame import expected_exit_code
@@ -63,10 +63,29 @@ def test_nothing_is_wrong_where_there_is_only_one_batch(folders):
     assert {check.passed for check in verify_checkpoint(Mock(), folders)} == {True, None}
 
 
+def test_a_batch_that_the_job_lets_go_of_meanwhile_is_nothing_wrong(folders, monkeypatch):
+    for name in ("offsets", "commits"):
+        batches = folders.checkpoint / name
+        (batches / "1").write_bytes((batches / "0").read_bytes())
+
+    def read_slowly(_: object, checkpoint: Path, batch_id: int) -> dict[int, bytes]:
+        if batch_id == 0:
+            for name in ("offsets", "commits"):
+                (checkpoint / name / "0").unlink()
+            raise CheckpointMismatch("the batch is not retained")
+        return {}
+
+    monkeypatch.setattr("checkpoints.read.read_states", read_slowly)
+    *others, folded_again = verify_checkpoint(Mock(), folders)
+    assert all(check.passed for check in others)
+    assert folded_again.passed is None
+    assert "let go of batch 0" in folded_again.found
+
+
 @pytest.mark.parametrize(
     ("reads", "name", "file"),
     [
-        (Path, "read_bytes", "checkpoint/offsets/0"),
+        (Path, "read_bytes", "checkpoint/metadata"),
         (os, "pread", "events/00000000000000000000.log"),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_file_that_spark_reads_first_is_named_with_what_is_wrong(checkpoint, n
 
 
 @pytest.mark.parametrize(
-    "name", ["offsets/8", "state/0/_metadata/metadata", "state/0/0/_metadata/schema"]
+    "name", ["metadata", "offsets/8", "state/0/_metadata/metadata", "state/0/0/_metadata/schema"]
 )
 def test_what_is_missing_is_named(checkpoint, name):
     (checkpoint / name).unlink()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from checkpoints.layout import LAYOUT_FILE, CheckpointMismatch
+from checkpoints.layout import LAYOUT_FILE, CheckpointMismatch, check_layout
 from state.cluster.authority import Authority
 from state.cluster.cluster import Cluster
 from state.event_kinds import EventKind
@@ -41,6 +41,8 @@ class Folder:
             (self.checkpoint / name).mkdir(parents=True, exist_ok=True)
             (self.checkpoint / name / str(number)).write_text(texts[name])
         note_state_format(self.checkpoint)
+        if not (self.checkpoint / LAYOUT_FILE).exists():
+            check_layout(self.checkpoint, self.settings.layout, self.settings.shuffle_partitions)
 
     def begins(self) -> int:
         first = first_event(self.settings, self.folders)
@@ -122,6 +124,14 @@ def test_a_checkpoint_of_other_settings_is_refused(folder):
     other = load_settings(overrides=[f"data.dir={folder.folders.root}", "slots=3"], environment={})
     with pytest.raises(CheckpointMismatch, match="was made with slots"):
         first_event(other, folder.folders)
+
+
+def test_a_checkpoint_that_says_nothing_of_its_slots_is_refused(folder):
+    folder.log(ELECTED, REMOVED)
+    folder.batch(3, 1)
+    (folder.checkpoint / LAYOUT_FILE).unlink()
+    with pytest.raises(CheckpointMismatch, match=f"no {LAYOUT_FILE}, which says how many slots"):
+        first_event(folder.settings, folder.folders)
 
 
 def test_a_term_is_known_by_its_epoch_whether_it_lasts_or_not():

@@ -9,7 +9,9 @@ import orjson
 import pytest
 from pyspark import SparkConf
 
+from checkpoints.layout import check_layout
 from checkpoints.state_files import _MADE_WITH
+from state.routing import Layout
 from streaming.errors import ConfigurationError
 from streaming.log import kafka_reader
 from streaming.paths import DataDir
@@ -96,7 +98,7 @@ def test_a_topic_is_opened_once_for_all_looks(blocked, folders, monkeypatch):
         ({"spark.master": "local[2]"}, False),
     ],
 )
-def test_a_standalone_cluster_has_to_leave_it_some_cores(monkeypatch, conf, refused):
+def test_a_standalone_cluster_has_to_leave_it_some_cores(monkeypatch, tmp_path, conf, refused):
     spark = Mock()
     spark.sparkContext.getConf.return_value = SparkConf(loadDefaults=False).setAll(conf.items())
     monkeypatch.setattr(standby, "open_spark", lambda *_: spark)
@@ -106,4 +108,21 @@ def test_a_standalone_cluster_has_to_leave_it_some_cores(monkeypatch, conf, refu
     with pytest.raises(
         ConfigurationError if refused else RuntimeError, match=r"spark\.cores|warmed"
     ):
-        standby.stand_by(Mock(), Mock(), lock, threading.Event())
+        standby.stand_by(Mock(), DataDir(tmp_path), lock, threading.Event())
+
+
+def test_a_checkpoint_made_with_other_slots_ends_a_standby_before_it_is_needed(
+    blocked, folders, monkeypatch
+):
+    settings = load_settings(overrides=[f"data.dir={folders.root}"], environment={})
+    other = Layout(settings.slots + 1, settings.group_slots)
+    follower = standby.CheckpointFollower(blocked, settings, folders)
+    check_layout(folders.checkpoint, other, settings.shuffle_partitions)
+    with pytest.raises(ConfigurationError, match="was made with slots"):
+        standby._follow(follower)
+    opened = Mock()
+    monkeypatch.setattr(standby, "open_spark", opened)
+    lock = Mock(try_acquire=Mock(return_value=False))
+    with pytest.raises(ConfigurationError, match="was made with slots"):
+        standby.stand_by(settings, folders, lock, threading.Event())
+    assert not opened.called
