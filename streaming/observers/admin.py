@@ -9,9 +9,11 @@ from state.event_kinds import EventKind
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH, ElectionType
 from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender, event
+from streaming.observers.ports import Topics
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.process.counters import Counters
 from streaming.zk.types import ZNode
+from streaming.zk.znodes import topic_path
 from streaming.zk.znodes.admin import (
     TopicPartition,
     parse_preferred_election,
@@ -32,10 +34,13 @@ class AdminObserver:
     decided about again is asked again with it: what was made of it is forgotten.
     """
 
-    def __init__(self, tree: WatchedTree, log: EventAppender, counters: Counters) -> None:
+    def __init__(
+        self, tree: WatchedTree, log: EventAppender, topics: Topics, counters: Counters
+    ) -> None:
         """Start with no request seen."""
         self._tree = tree
         self._log = log
+        self._topics = topics
         self._counters = counters
         self._seen: dict[str, tuple[int, int | None]] = {}  # czxid, version
 
@@ -43,8 +48,6 @@ class AdminObserver:
         """Read the requests that may be new and append them; returns when all is durable."""
         if PREFERRED_ELECTION_PATH in dirty:
             self._look_at(PREFERRED_ELECTION_PATH, elections)
-        if reappended := dirty.reappend - dirty.unwritable:
-            self._ask_again(reappended)
         if REASSIGN_PARTITIONS_PATH in dirty:
             self._look_at(REASSIGN_PARTITIONS_PATH, reassignments)
 
@@ -58,12 +61,23 @@ class AdminObserver:
             logger.warning("%s asks for nothing: %s", path, error)
             self._counters["broken_admin_requests"] += 1
             records = []
+        self._look_at_topics(one.key for one in records)
         done = path == PREFERRED_ELECTION_PATH or not records
         self._log.append([*records, _all_of(path, znode)] if done else records)
         self._seen[path] = _identity(znode) if done else (znode.czxid, None)
 
-    def _ask_again(self, topics: frozenset[str]) -> None:
+    def _look_at_topics(self, names: Iterable[str]) -> None:
+        """Have topics appended that are not known yet: what asks for something may be read sooner
+        than that they were created, but is not asked before that.
+        """
+        unknown = [name for name in names if name not in self._topics]
+        if unknown:
+            self._topics.look(Dirty(frozenset(map(topic_path, unknown))))
+
+    def ask_again(self, topics: frozenset[str]) -> None:
         """Append what reassignments that were followed before still ask of topics."""
+        if not topics:
+            return
         znode = self._tree.get(REASSIGN_PARTITIONS_PATH)
         if znode is None or self._seen.get(REASSIGN_PARTITIONS_PATH) != (znode.czxid, None):
             return

@@ -37,7 +37,7 @@ class Observers:
         self.brokers = BrokersObserver(tree, log, controller_id, counters)
         self.configs = ConfigsObserver(tree, log, topics, defaults, counters)
         self.deletions = DeletionsObserver(tree, log, topics, counters, names_counted)
-        self.admin = AdminObserver(tree, log, counters)
+        self.admin = AdminObserver(tree, log, topics, counters)
 
     def look(
         self,
@@ -57,7 +57,10 @@ class Observers:
             brokers()
         self._topics.look(dirty)
         notifications(dirty)
+        again = self._topics.observed_again
+        self.admin.ask_again(again - dirty.unwritable)
         self.admin.look(dirty)
         if DELETE_TOPICS_PATH in dirty:
             self.deletions.look()
-        self.deletions.withdraw_again(dirty.reappend)
+        self.deletions.withdraw_again(again)
+        self._topics.followed_up(again)

@@ -17,6 +17,15 @@ class Topics(Protocol):
     def topic_id(self, name: str) -> str | None:
         """Return the id that a topic was read with; None when it has none or is not known."""
 
+    @property
+    def observed_again(self) -> frozenset[str]:
+        """The topics that were appended again because somebody waits for it, until it is said
+        (`followed_up`) that what has to come behind them was appended too.
+        """
+
+    def followed_up(self, topics: frozenset[str]) -> None:
+        """Forget that these were observed again."""
+
     def look(self, dirty: Dirty) -> None:
         """Read what may differ, and append it."""
 

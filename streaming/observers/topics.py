@@ -63,6 +63,7 @@ class TopicsObserver:
         self._listed: frozenset[str] = frozenset()
         self._broken: dict[str, tuple[int, int]] = {}  # czxid and version that cannot be read
         self._owed: set[str] = set()  # to be appended again, and not readable so far
+        self._observed_again: set[str] = set()
 
     def __len__(self) -> int:
         """Return the number of topics appended as observed."""
@@ -79,6 +80,15 @@ class TopicsObserver:
     def topic_id(self, name: str) -> str | None:
         """Return the id that a topic was appended with; None when it has none or is not known."""
         return self._known.topic_id(name)
+
+    @property
+    def observed_again(self) -> frozenset[str]:
+        """As Topics says."""
+        return frozenset(self._observed_again)
+
+    def followed_up(self, topics: frozenset[str]) -> None:
+        """As Topics says."""
+        self._observed_again -= topics
 
     def look(self, dirty: Dirty) -> None:
         """Read what may differ, and append the topics that do; returns when all is durable."""
@@ -144,6 +154,7 @@ class TopicsObserver:
             if known is not None and known.czxid != znode.czxid and name not in dirty.reappend:
                 yield removed(name, known)
             self._owed.discard(name)
+            self._observed_again.update(dirty.reappend & {name})
             self._known.know(name, KnownTopic(znode.czxid, znode.version, own, topic.topic_id))
             of_topic = list(islice(states, len(topic.replicas)))
             fixed = name in dirty.unwritable

@@ -62,6 +62,14 @@ class TopicsReader:
         """Return the names of all topics."""
         return self._known.names()
 
+    @property
+    def observed_again(self) -> frozenset[str]:
+        """None: nobody waits for a topic here."""
+        return frozenset()
+
+    def followed_up(self, topics: frozenset[str]) -> None:
+        """Do nothing."""
+
     def topic_id(self, name: str) -> str | None:
         """Return the id that a topic was read with."""
         return self._known.topic_id(name)

@@ -21,7 +21,11 @@ class World:
     def __init__(self) -> None:
         self.request: ZNode | None = None
         self.appended: list[tuple[str, str, list]] = []
-        self.observer = AdminObserver(self, self, Counter())
+        self.topics = {"t", "u", "x"}
+        self.observer = AdminObserver(self, self, self, Counter())
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self.topics
 
     def get(self, path: str) -> ZNode | None:
         return self.request if path == REASSIGN_PARTITIONS_PATH else None
@@ -36,6 +40,7 @@ class World:
 
     def look(self, dirty: Dirty) -> list[tuple[str, str, list]]:
         self.appended = []
+        self.observer.ask_again(dirty.reappend - dirty.unwritable)
         self.observer.look(dirty)
         return self.appended
 
@@ -74,3 +79,14 @@ def test_a_new_request_is_not_taken_for_the_one_before():
     assert world.look(Dirty(reappend=frozenset("t"))) == []
     world.request = None
     assert world.look(Dirty(reappend=frozenset("t"))) == []
+
+
+def test_a_topic_that_is_not_known_yet_is_looked_at_before_it_is_asked_about(monkeypatch):
+    """It may have been created since the topics were looked at, as its request was."""
+    world, looks = World(), []
+    look = world.observer.look
+    monkeypatch.setattr(world, "look", lambda dirty: looks.append((dirty, [*world.appended])))
+    world.ask(reassignment_bytes({("new", 0): [2], ("t", 0): [2]}))
+    look(NEW)
+    assert looks == [(Dirty(frozenset(["/brokers/topics/new"])), [])]
+    assert asked("new", [2]) in world.appended

@@ -33,6 +33,11 @@ class World:
             here, here, here, controller_id=1000, defaults={}, counters=Counter()
         )
 
+    observed_again: frozenset[str] = frozenset()
+
+    def followed_up(self, topics: frozenset[str]) -> None:
+        assert not topics
+
     def children(self, path: str) -> list[str]:
         self.looks.append(path)
         return []

@@ -90,6 +90,9 @@ def test_a_topic_that_cannot_be_read_again_is_said_to_be_there_or_gone_as_soon_a
     kind = "topic_removed" if is_gone else "topic_observed"
     [said] = [(one.kind, orjson.loads(one.payload).get("observed_again")) for one in log.records]
     assert said == (kind, None if is_gone else True)
+    assert observer.observed_again == (frozenset() if is_gone else {"t"}), "as what comes behind is"
+    observer.followed_up(frozenset("t"))
+    assert not observer.observed_again
 
 
 def test_what_the_job_wants_observed_again_says_so(monkeypatch) -> None:
