@@ -7,6 +7,7 @@ import shutil
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from checkpoints.layout import check_layout
 from state.events import Event
 from streaming.job import start_query
 from streaming.log.api import NewRecord
@@ -33,6 +34,7 @@ def test_a_job_without_its_states_decides_what_comes_and_nothing_again(spark, tm
     newest.write_bytes(b"")
     newest.with_name(f".{newest.name}.crc").write_bytes(b"")
 
+    check_layout(folders.checkpoint, settings.layout, settings.shuffle_partitions)
     assert first_event(settings, folders) == len(log)
     assert restored(lambda: spark, folders) is None
     begins = first_event(settings, folders)
