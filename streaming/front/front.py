@@ -123,6 +123,15 @@ class Front:
         """Return whether requests may be decided now."""
         return self._role.is_controller()
 
+    def is_current(self) -> bool:
+        """Return whether the image is of this term or of the one before: each claim counts the
+        epoch up, by whomever.
+        """
+        claim, image = self._role.claim, self._feed.image
+        if claim is None or image is None:
+            return False
+        return self.is_controller() and image.controller_epoch >= claim.epoch - 1
+
     def status(self) -> dict[str, Any]:
         """Return what `helmstream status` shows; docs/status.md says what each field means."""
         return front_status(

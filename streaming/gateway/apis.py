@@ -49,6 +49,8 @@ from streaming.gateway.versions import Versions
 from streaming.security.connector import Connector
 from streaming.wire.apis import PASSED_APIS, ApiKey
 
+_PASSED_WITHOUT_ROLE = (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR)
+
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
@@ -98,8 +100,11 @@ def build_apis(
     without_role = WithoutRole(view, brokers)
     for key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):
         served[key] = without_role.around(served[key])
+    served[ApiKey.FIND_COORDINATOR] = without_role.around_coordinators(
+        served[ApiKey.FIND_COORDINATOR], node.announced_topic
+    )
     with_brokers = dict(PASSED_VERSIONS)
-    with_brokers |= {key: our_range(key) for key in shared}
+    with_brokers |= {key: our_range(key) for key in (*shared, *_PASSED_WITHOUT_ROLE)}
     passed_versions = {key: one for key, one in OFFSETS_IN_ZOOKEEPER.items() if key in groups}
     here = _ranges((*served, *groups, ApiKey.API_VERSIONS), passed_versions)
     versions = Versions(here, with_brokers, brokers)

@@ -33,8 +33,8 @@ _TOPIC_OF = {_KeyType.GROUP: GROUP_TOPIC, _KeyType.TRANSACTION: TRANSACTION_TOPI
 class FindCoordinator:
     """Answers FindCoordinator from the image (KafkaApis.getCoordinator).
 
-    COORDINATOR_NOT_AVAILABLE, which clients retry, when the internal topic, its leader, or the
-    image itself is not there yet; a missing topic is created by a broker that is asked the same.
+    COORDINATOR_NOT_AVAILABLE, which clients retry, when the internal topic, its leader, or a
+    current image is not there yet; a missing topic is created by a broker that is asked the same.
     Share groups (KIP-932) have no coordinator in these versions.
     """
 
@@ -55,12 +55,12 @@ class FindCoordinator:
 
     async def handle(self, call: Call) -> Body:
         """Answer for one key, from version 4 on for several."""
-        image = self._view.image()
+        image = self._view.image() if self._view.is_current() else None
         nodes = {} if image is None else self._nodes.on(call.listener, image)
         batched = call.version >= _BATCHED_SINCE
         keys: list[str] = call.body["coordinator_keys"] if batched else [call.body["key"]]
         answers = [self._coordinator(call, image, nodes, key) for key in keys]
-        topic = _TOPIC_OF.get(call.body["key_type"])
+        topic = topic_of(call)
         if keys and topic and image is not None and topic not in image.topic_ids:
             listener = call.listener.name
             await self._creation.of_coordinators(listener, call.body["key_type"], keys[0])
@@ -75,7 +75,7 @@ class FindCoordinator:
     def _coordinator(
         self, call: Call, image: ClusterImage | None, nodes: dict[int, Node], key: str
     ) -> Body:
-        topic = _TOPIC_OF.get(call.body["key_type"])
+        topic = topic_of(call)
         node = NO_NODE
         if topic is None:
             share = call.body["key_type"] == _KeyType.SHARE and call.version >= _SHARE_SINCE
@@ -89,6 +89,11 @@ class FindCoordinator:
             found = node is not NO_NODE
             error = ProtocolError.NONE if found else ProtocolError.COORDINATOR_NOT_AVAILABLE
         return {"error_code": error, "node_id": node.id, "host": node.host, "port": node.port}
+
+
+def topic_of(call: Call) -> str | None:
+    """Return the internal topic whose leaders a FindCoordinator is about, None without one."""
+    return _TOPIC_OF.get(call.body["key_type"])
 
 
 def leader_of(image: ClusterImage, topic: str, key: str) -> int:

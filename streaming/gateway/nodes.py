@@ -29,8 +29,8 @@ class Nodes:
     """Finds the nodes of a listener.
 
     Brokers without an endpoint of the listener's name are left out. This node is one of them, and
-    named as the controller, while it has the role; without the role it is left out, so that clients
-    move on to the brokers and find the new controller there.
+    named as the controller, while it has the role and the image is current; else it is left out, so
+    that clients move on to the brokers and find the new controller there.
     """
 
     def __init__(self, view: ClusterView, node_id: int) -> None:
@@ -40,8 +40,7 @@ class Nodes:
 
     def controller_id(self) -> int:
         """Return this node's id while it is the controller and knows the cluster, else -1."""
-        known = self._view.is_controller() and self._view.image() is not None
-        return self._node_id if known else NO_NODE_ID
+        return self._node_id if self._view.is_current() else NO_NODE_ID
 
     def on(self, listener: BoundListener, image: ClusterImage) -> dict[int, Node]:
         """Return the reachable nodes by id, brokers ascending, this node last, in the rack that
@@ -52,7 +51,7 @@ class Nodes:
             for end in broker.node.endpoints:
                 if end.listener == listener.name:
                     nodes[broker_id] = Node(broker_id, end.host, end.port, broker.node.rack)
-        if self._view.is_controller():
+        if self._view.is_current():
             ours = image.controller_node
             rack = None if ours is None else ours.rack
             nodes.pop(self._node_id, None)

@@ -86,3 +86,11 @@ class ClusterView(ImageView, Protocol):
     def is_controller(self) -> bool:
         """Return whether this node holds the controller role now."""
         ...
+
+    def is_current(self) -> bool:
+        """Return whether this node holds the role, and nobody else did since what the image says.
+
+        Brokers' caches follow every controller (KafkaApis.handleUpdateMetadataRequest); the image
+        only this node's terms. What it says is good for clients while this holds.
+        """
+        ...

@@ -6,7 +6,10 @@ ask again, here, until the answer names one.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from streaming.gateway.calls import Call, Handler
+from streaming.gateway.coordinators import topic_of
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
 from streaming.gateway.ports import ClusterView
@@ -32,20 +35,41 @@ class WithoutRole:
         It also answers while no broker does or none knows of another controller: with the nodes it
         knew last, and no controller.
         """
+        return self._around(handler, self._ask_controller)
+
+    def around_coordinators(self, handler: Handler, announced_topic: str | None) -> Handler:
+        """Return the handler of FindCoordinator: any broker knows who leads the partitions of an
+        internal topic, but for the announced one, which this node is to lead.
+        """
+        passing = self._around(handler, self._ask_any)
 
         async def handle(call: Call) -> Body | bytes:
-            if self._view.is_controller():
+            ours = announced_topic is not None and topic_of(call) == announced_topic
+            return await (handler if ours else passing)(call)
+
+        return handle
+
+    def _around(self, handler: Handler, ask: Callable[[Call], Awaitable[bytes]]) -> Handler:
+        async def handle(call: Call) -> Body | bytes:
+            if self._view.is_current():
                 return await handler(call)
             try:
-                answer = await self._ask_controller(call)
-                return response_body(call.header.api_key, call.version, answer)
+                return response_body(call.header.api_key, call.version, await ask(call))
             except (BrokerFailed, WireError):
                 return await handler(call)
 
         return handle
 
+    async def _ask_any(self, call: Call) -> bytes:
+        return await self._brokers.pass_on(call.listener.name, call.frame)
+
     async def _ask_controller(self, call: Call) -> bytes:
-        """Raises BrokerFailed, also when brokers still name this node."""
+        """Raises BrokerFailed, also when brokers still name this node.
+
+        With the role there is nobody to look for, and any broker knows more than this node.
+        """
+        if self._view.is_controller():
+            return await self._ask_any(call)
         listener = call.listener.name
         metadata = await self._brokers.ask(listener, ApiKey.METADATA, _NO_TOPICS)
         return await self._brokers.pass_on(listener, call.frame, metadata["controller_id"])

@@ -39,7 +39,7 @@ def _of_all(asked: Asked) -> Amended | None:
     def without_unknown(answer: Body) -> Body:
         return answer | {"topics": [one for one in answer["topics"] if known(one["name"])]}
 
-    if asked.image is None or not asked.view.is_controller():
+    if asked.image is None or not asked.view.is_current():
         return Amended(None, without_unknown)
     names = asked.image.topic_names()
     topics = [{"name": name, "topic_id": None} for name in names if known(name)]
@@ -55,7 +55,7 @@ def _of_some(asked: Asked, topics: Iterable[Body]) -> Amended | None:
     described, denied = split(known, lambda one: _may_be_told(asked, one))
     request: Body = {}
     missing = _uncreatable(asked, described)
-    if missing and not asked.view.is_controller():
+    if missing and not asked.view.is_current():
         # Who has the role may know of topics that are not missing.
         missing, request = set(), {"allow_auto_topic_creation": False}
     described, uncreated = split(described, lambda one: one["name"] not in missing)
@@ -94,7 +94,7 @@ def _uncreatable(asked: Asked, topics: Iterable[Body]) -> set[str]:
     creates = asked.version < _CREATION_SINCE or asked.body["allow_auto_topic_creation"]
     if not creates or asked.may_with_cluster(Operation.CREATE, told=False):
         return set()
-    known = asked.view.is_controller()
+    known = asked.view.is_current()
     image = asked.image if known else None
     there = {} if image is None else image.topic_ids
     return {

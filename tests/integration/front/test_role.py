@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 
 import orjson
 import pytest
 
 from streaming.embedded.ports import free_ports
+from streaming.wire.apis import ApiKey
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete, SetData
+from streaming.zk.znodes import broker_path, parse_broker
 from tests.fixtures.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.front.harness import CONTROLLER_ID, put_broker, stays
+from tests.unit.gateway.support import Client, FakeCluster
 
 SHORT_LEASE_S = 4
 PAST_LEASE_S = SHORT_LEASE_S + 1.0
@@ -73,6 +77,44 @@ def test_a_stolen_role_is_taken_back_later(zookeeper, zk_session, front_and_job)
     assert [(body["epoch"], body["epoch_zk_version"]) for body in elected] == [(1, 1), (3, 3)]
     front.wait_role("active")
     assert orjson.loads(zk_session.get("/controller").data)["brokerid"] == CONTROLLER_ID
+
+
+def told(port: int) -> tuple[int, int]:
+    """Whom a node tells clients as the controller, and the error of looking for a coordinator."""
+
+    async def answers() -> tuple[int, int]:
+        client = Client(*await asyncio.open_connection("127.0.0.1", port))
+        try:
+            metadata = await client.ask(ApiKey.METADATA, 12, {"topics": []})
+            found = await client.ask(ApiKey.FIND_COORDINATOR, 3, {"key": "g", "key_type": 0})
+        finally:
+            await client.close()
+        return metadata["controller_id"], found["error_code"]
+
+    return asyncio.run(answers())
+
+
+def test_what_was_known_before_another_controller_is_not_told_as_ours(
+    zookeeper, zk_session, start_front, start_job
+):
+    cluster = FakeCluster()
+    cluster.create("__consumer_offsets", [[1, 2]])
+    zk_session.create("/controller_epoch", b"%d" % (cluster.known.controller_epoch - 1))
+    put_broker(zk_session, 1)
+    front = start_front()
+    front.wait_listening()
+    job = start_job(snapshot=cluster.known.snapshot())
+    front.wait_role("active")
+    port = parse_broker(zk_session.get(broker_path(CONTROLLER_ID)).data).endpoints[0].port
+    assert told(port) == (CONTROLLER_ID, 0)
+    with ZkSession(zookeeper, SESSION_TIMEOUT_MS) as thief:
+        claim_controller(thief, 7, steal=True)
+        epoch = front.wait_events("controller_elected", 2)[1]["epoch"]
+    front.wait_role("active")
+    assert told(port) == (-1, 15)
+    cluster.known.controller_epoch = epoch
+    job.say({"type": "image"}, cluster.known.snapshot())
+    wait_for("what is decided under the new epoch", lambda: told(port) == (CONTROLLER_ID, 0))
 
 
 def test_who_finds_another_helmstream_with_its_id_again_and_again_ends(

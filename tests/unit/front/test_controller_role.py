@@ -19,7 +19,7 @@ from streaming.log.api import LogClosed
 from streaming.observers.notifications import Fenced
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.errors import SessionLost, ZooKeeperUnreachable
-from tests.unit.front.front_figures import made_front
+from tests.unit.front.front_figures import image_of, made_front
 
 
 class Log:
@@ -243,3 +243,28 @@ def test_a_role_that_is_not_claimed_yet_is_given_up_when_the_lease_runs_out(tmp_
         return found
 
     assert asyncio.run(left()) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("phase", "epoch", "current"),
+    [
+        (RolePhase.ACTIVE, 4, True),
+        (RolePhase.ACTIVE, 5, True),
+        (RolePhase.ACTIVE, 6, False),
+        (RolePhase.LOADING, 4, False),
+    ],
+)
+def test_the_image_is_not_current_when_another_controller_came_after_it(
+    tmp_path: Path, phase: RolePhase, epoch: int, current: bool
+) -> None:
+    async def found() -> bool:
+        front, log = made_front(tmp_path)
+        front._role._phase = phase
+        front._role._claim = ControllerClaim(1000, epoch, epoch, 77)
+        assert not front.is_current()  # there is no image
+        front._feed.image = image_of([])
+        assert front._feed.image.controller_epoch == 4
+        log.close()
+        return front.is_current()
+
+    assert asyncio.run(found()) is current

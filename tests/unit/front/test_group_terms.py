@@ -26,6 +26,7 @@ from tests.unit.front.group_requests import (
     sync,
 )
 from tests.unit.front.group_world import GroupWorld
+from tests.unit.gateway.answering_broker import AnsweringBroker, brokers
 from tests.unit.gateway.support import NODE_ID, Rig
 
 OLD = 5
@@ -283,6 +284,24 @@ def test_this_node_is_found_as_coordinator(version: int) -> None:
         answer = await client.ask(ApiKey.FIND_COORDINATOR, version, body)
         found = answer["coordinators"] if version >= 4 else [answer]
         assert {(one["error_code"], one["node_id"]) for one in found} == {(0, NODE_ID)}
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("lost", [{"controller": False}, {"overtaken": True}])
+def test_groups_have_no_coordinator_while_we_may_not_be_it(lost: dict[str, bool]) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        asked: list[bytes] = []
+
+        async def answer(request: bytes) -> bytes:
+            asked.append(request)
+            return request
+
+        async with brokers(rig, AnsweringBroker(1, answer=answer)):
+            vars(rig.cluster).update(lost)
+            found = await rig.ask(ApiKey.FIND_COORDINATOR, 0, {"key": GROUP})
+        assert found["error_code"] == ProtocolError.COORDINATOR_NOT_AVAILABLE
+        assert not asked, "brokers would name who led before"
 
     play(scenario)
 

@@ -80,14 +80,15 @@ class FakeCluster:
     """A gateway's view and its decision client: real machines decide, one slot, no job, no log.
 
     events: what happened and was submitted, parsed as the job would; gone: topics that ceased to
-    exist by it. fail is raised instead of a reply; gate, when there is one, holds replies back
-    until it is set.
+    exist by it. overtaken: somebody else controlled since what is known. fail is raised instead of
+    a reply; gate, when there is one, holds replies back until it is set.
     """
 
     def __init__(self) -> None:
         self.cluster_id = CLUSTER_ID
         self.users = FakeUsers()
         self.controller = True
+        self.overtaken = False
         self.known = ClusterImage()
         self.gone: list[str] = []
         self.has_image = True
@@ -113,6 +114,9 @@ class FakeCluster:
 
     def is_controller(self) -> bool:
         return self.controller
+
+    def is_current(self) -> bool:
+        return self.controller and self.has_image and not self.overtaken
 
     def happen(self, kind: str, key: str, payload: dict[str, Any]) -> list[dict[str, Any]]:
         """Fold an event, bring the image up to date, and return the replies."""

@@ -236,6 +236,19 @@ def test_without_the_role_the_brokers_are_named_and_we_are_not() -> None:
     with_gateway(scenario)
 
 
+@pytest.mark.parametrize("key", [ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER])
+def test_after_another_controller_the_brokers_are_named_and_we_are_not(key: ApiKey) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.overtaken = True
+        asked = body(12, None) if key is ApiKey.METADATA else {}
+        answer = await rig.ask(key, 12 if key is ApiKey.METADATA else 0, asked)
+        name = "node_id" if key is ApiKey.METADATA else "broker_id"
+        assert [node[name] for node in answer["brokers"]] == [1, 2]
+        assert answer["controller_id"] == -1
+
+    with_gateway(scenario)
+
+
 def test_our_own_id_among_the_registrations_is_not_named_twice() -> None:
     async def scenario(rig: Rig) -> None:
         ours = BROKERS[0] | {"id": 1000}

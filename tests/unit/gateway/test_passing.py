@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 
 import pytest
 
+from state.protocol_errors import ProtocolError
 from streaming.gateway.passing import versions
 from streaming.gateway.passing.apis import PASSED_VERSIONS
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
@@ -25,7 +26,7 @@ from tests.unit.gateway.answering_broker import (
     brokers,
     ranges_of,
 )
-from tests.unit.gateway.support import NODE_ID, Rig, with_gateway
+from tests.unit.gateway.support import CLUSTER_ID, NODE_ID, Rig, with_gateway
 
 DESCRIBE_ACLS, DESCRIBE_QUOTAS = 29, 48
 BODY = b"whatever the client says \x00\xff"
@@ -314,5 +315,65 @@ def test_without_the_role_a_broker_tells_who_controls(api_key: int, version: int
             for stub in stubs:
                 await stub.stop()
             assert await controller() == -1
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER])
+def test_after_another_controller_any_broker_tells_though_it_may_name_us(api_key: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.overtaken = True
+        stub = AnsweringBroker(
+            1, answer=answering(api_key, cluster_id="told", controller_id=NODE_ID)
+        )
+        body = {"topics": []} if api_key == ApiKey.METADATA else {}
+        version = 2 if api_key == ApiKey.METADATA else 0
+        async with brokers(rig, stub):
+            told = await rig.ask(api_key, version, body)
+            assert (told["cluster_id"], told["controller_id"]) == ("told", NODE_ID)
+            rig.cluster.overtaken = False
+            assert (await rig.ask(api_key, version, body))["cluster_id"] == CLUSTER_ID
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("lost", [{"controller": False}, {"overtaken": True}])
+@pytest.mark.parametrize("key_type", [0, 1])
+@pytest.mark.parametrize("version", [1, 4])
+def test_a_broker_finds_coordinators_while_we_do_not_know_who_leads(
+    version: int, key_type: int, lost: dict[str, bool]
+) -> None:
+    async def scenario(rig: Rig) -> None:
+        for topic in ("__consumer_offsets", "__transaction_state"):
+            rig.cluster.create(topic, [[1, 2]])
+        found = {"error_code": 0, "node_id": 2, "host": "there", "port": 9}
+        fields = {"coordinators": [found | {"key": "a"}]} if version >= 4 else found
+        stub = AnsweringBroker(1, answer=answering(ApiKey.FIND_COORDINATOR, **fields))
+        body = {"key": "a", "key_type": key_type, "coordinator_keys": ["a"]}
+
+        async def coordinator() -> tuple[int, int]:
+            answer = await rig.ask(ApiKey.FIND_COORDINATOR, version, body)
+            one = answer["coordinators"][0] if version >= 4 else answer
+            return one["error_code"], one["node_id"]
+
+        async with brokers(rig, stub):
+            assert await coordinator() == (0, 1)
+            assert not stub.requests
+            vars(rig.cluster).update(lost)
+            assert await coordinator() == (0, 2)
+            await stub.stop()
+            assert await coordinator() == (ProtocolError.COORDINATOR_NOT_AVAILABLE, -1)
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize(
+    "api_key", [ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR]
+)
+def test_versions_of_what_may_be_passed_on_are_those_that_brokers_know(api_key: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        async with brokers(rig, AnsweringBroker(1, {**RANGES, api_key: (0, 0)})):
+            answer = await ask_raw(rig, encode_request(ApiKey.API_VERSIONS, 0, 1, "c", {}))
+            assert ranges_of(answer)[api_key] == (0, 0)
 
     with_gateway(scenario)
