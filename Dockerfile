@@ -3,14 +3,18 @@
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
 RUN python -m venv /opt/helmstream
-COPY requirements-run.lock ./
+COPY requirements-run.lock requirements-build.lock ./
 RUN /opt/helmstream/bin/python -m pip install --no-cache-dir --require-hashes -r requirements-run.lock
+# What makes the wheel is locked, too, and stays out of the image.
+RUN python -m venv /opt/build \
+    && /opt/build/bin/python -m pip install --no-cache-dir --require-hashes -r requirements-build.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY conf conf
 COPY state state
 COPY streaming streaming
 COPY checkpoints checkpoints
-RUN /opt/helmstream/bin/python -m pip install --no-cache-dir --no-deps .
+RUN /opt/build/bin/hatchling build -t wheel \
+    && /opt/helmstream/bin/python -m pip install --no-cache-dir --no-index --no-deps dist/*.whl
 
 FROM python:3.11-slim-bookworm
 RUN apt-get update \

@@ -80,6 +80,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 lock: setup ## resolve pyproject.toml into the locks again
 	$(COMPILE) --group dev --output-file requirements.lock pyproject.toml
 	$(COMPILE) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
+	$(COMPILE) --constraint requirements.lock --output-file requirements-build.lock --group build
 
 clean: ## remove what was built, cached and installed
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov

@@ -103,7 +103,10 @@ def test_packages_are_installed_frugally(instructions: list[Instruction]) -> Non
             assert "rm -rf /var/lib/apt/lists/*" in rest
         if "pip install" in rest:
             assert "--no-cache-dir" in rest
-    assert any("--require-hashes -r requirements-run.lock" in rest for _, rest in instructions)
+        if "pip install" in rest and "--require-hashes" not in rest:
+            assert "--no-index --no-deps" in rest, "something that no lock names might be installed"
+    for lock in ("requirements-run.lock", "requirements-build.lock"):
+        assert any(f"--require-hashes -r {lock}" in rest for _, rest in instructions)
 
 
 def test_the_settings_of_the_image_are_settings(instructions: list[Instruction]) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-LOCKS = ("requirements.lock", "requirements-run.lock")
+WHOLE, RUN, BUILD = "requirements.lock", "requirements-run.lock", "requirements-build.lock"
+LOCKS = (WHOLE, RUN, BUILD)
 PIN = re.compile(r"^(?P<name>[a-z0-9][a-z0-9._-]*)==(?P<version>\S+)", re.MULTILINE)
 
 
@@ -21,13 +22,14 @@ def test_every_pin_has_a_hash_and_no_line_has_a_host(root: Path, lock: str) -> N
     text = (root / lock).read_text("utf-8")
     header, *blocks = re.split(r"\n(?=[a-z0-9])", text)
     assert header.startswith("#")
-    assert len(blocks) == len(PIN.findall(text)) > 20
+    assert len(blocks) == len(PIN.findall(text)) > (0 if lock == BUILD else 20)
     assert [block for block in blocks if "--hash=sha256:" not in block] == []
     assert not re.search(r"https?:|--(?:index|find|extra|trusted)|@ ", text)
 
 
-def test_the_running_lock_is_part_of_the_whole(root: Path) -> None:
-    assert pins(root, "requirements-run.lock") < pins(root, "requirements.lock")
+@pytest.mark.parametrize("part", [RUN, BUILD])
+def test_the_other_locks_are_parts_of_the_whole(root: Path, part: str) -> None:
+    assert pins(root, part) < pins(root, WHOLE)
 
 
 def test_every_dependency_is_locked(root: Path) -> None:
@@ -35,11 +37,13 @@ def test_every_dependency_is_locked(root: Path) -> None:
     groups = pyproject["dependency-groups"]
     development = [item for group in groups.values() for item in group if isinstance(item, str)]
     running = pyproject["project"]["dependencies"]
-    for lock, asked in (("requirements.lock", development), ("requirements-run.lock", running)):
+    building = pyproject["build-system"]["requires"]
+    assert pyproject["dependency-groups"]["build"] == building
+    for lock, asked in ((WHOLE, development), (RUN, running), (BUILD, building)):
         locked = {name for name, _ in pins(root, lock)}
         assert {re.split(r"[\[<>=]", line)[0] for line in asked} <= locked
 
 
 def test_tools_of_development_do_not_run(root: Path) -> None:
-    names = {name for name, _ in pins(root, "requirements-run.lock")}
+    names = {name for name, _ in pins(root, RUN)}
     assert not names & {"pytest", "mypy", "ruff", "hypothesis", "testcontainers"}

@@ -34,7 +34,7 @@ FOR_NOTEBOOKS = {
     "checkpoints/tables.py": ["read_partitions"],
 }
 # Made by tools or by others: not ours to phrase.
-NOT_PROSE = {"LICENSE", "requirements.lock", "requirements-run.lock"}
+NOT_PROSE = {"LICENSE", "requirements.lock", "requirements-run.lock", "requirements-build.lock"}
 TEXT_ENDINGS = {"", ".py", ".toml", ".md", ".json", ".lock", ".txt", ".sh", ".cfg"}
 
 
