@@ -151,7 +151,7 @@ class GroupCoordination:
         if not self._node_role.has_job():
             raise NoJob(_NO_JOB)
         self._sessions.heard(group, payload.get("member", ""))
-        async with self._commits.pause.until_answered(group):
+        async with self._commits.pause.until_answered(group, _committed(kind, payload)):
             return await self._pending.submit(kind, group, payload, timeout_s)
 
     def ask(
@@ -294,3 +294,10 @@ def coordinator_config(settings: Settings) -> Mapping[str, int]:
         "offset.metadata.max.bytes": settings.offset_metadata_max_bytes,
         "offsets.retention.ms": offsets_retention_ms(settings.offsets_retention_minutes),
     }
+
+
+def _committed(kind: EventKind, payload: dict[str, Any]) -> frozenset[TopicPartition] | None:
+    """Return the partitions whose offsets a request is about, None for all of the group."""
+    if kind is not EventKind.OFFSET_COMMIT_REQUESTED:
+        return None
+    return frozenset((topic, number) for topic, number, *_ in payload["offsets"])

@@ -1,14 +1,15 @@
-"""Groups whose commits go through the log for now, as something about their offsets is decided."""
+"""Commits that go through the log for now, as something about the same offsets is decided."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
+from state.groups.offset_rows import TopicPartition
 from streaming.offsets.term_over import TermOver
 
 _OVER = "what was to be decided is loaded anew"
@@ -18,21 +19,33 @@ _OVER = "what was to be decided is loaded anew"
 class _Request:
     """What is decided about offsets of groups.
 
-    sent: the count when it was sent. given_up: the count when it ended without an answer, though it
-    may be decided yet; None before that.
+    partitions: those of a single group; None: all. sent: the count when it was sent. given_up: the
+    count when it ended without an answer, though it may be decided yet; None before that.
     """
 
     groups: Collection[str]
+    partitions: frozenset[TopicPartition] | None = None
     sent: int = -1
     given_up: int | None = None
 
+    def concerns(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Return whether it is about the offset of one of these."""
+        return self.partitions is None or not self.partitions.isdisjoint(partitions)
+
+    def add(self, partitions: frozenset[TopicPartition] | None) -> None:
+        """Count as one about these too."""
+        if self.partitions is not None:
+            self.partitions = None if partitions is None else self.partitions | partitions
+
 
 class DirectCommitPause:
-    """While a group is paused its commits go through the log.
+    """While a partition of a group is paused its commits go through the log.
 
-    It is paused as long as a request about its offsets is not known to be decided. One that ended
-    without an answer may be decided yet: the next one about the group that is sent after that, and
-    decided, was decided behind it.
+    It is paused as long as a request about its offset is not known to be decided. A commit is such
+    a request, too: it pauses what it commits and no more, or commits of several members, each sent
+    before another one is decided, would keep their group paused for ever.
+    A request that ended without an answer may be decided yet: the next one about the group that is
+    sent after that, and decided, was decided behind it.
     """
 
     def __init__(self, settle: Callable[[Collection[str]], Awaitable[None]]) -> None:
@@ -46,22 +59,26 @@ class DirectCommitPause:
         self._completed = 0
         self._term = 0
 
-    def covers(self, group: str) -> bool:
-        """Return whether a group is paused."""
-        return group in self._requests
+    def covers(self, group: str, partitions: Iterable[TopicPartition]) -> bool:
+        """Return whether one of these partitions of a group is paused."""
+        requests = self._requests.get(group)
+        return requests is not None and any(one.concerns(partitions) for one in requests)
 
     @property
     def groups(self) -> Collection[str]:
-        """The groups that are paused."""
+        """The groups of which something is paused."""
         return self._requests.keys()
 
     @asynccontextmanager
-    async def until_answered(self, group: str) -> AsyncIterator[None]:
-        """Pause a group until the request that is submitted inside is answered.
+    async def until_answered(
+        self, group: str, partitions: frozenset[TopicPartition] | None = None
+    ) -> AsyncIterator[None]:
+        """Pause a group, or some of its partitions, until the request that is submitted inside is
+        answered.
 
         Raises what `settle` does.
         """
-        request = await self._begin([group])
+        request = await self._begin(_Request([group], partitions))
         with self._resume_after(request):
             yield
 
@@ -74,7 +91,7 @@ class DirectCommitPause:
         Raises TermOver, and what `settle` does.
         """
         term = self._term
-        request = await self._begin(groups)
+        request = await self._begin(_Request(groups))
         with self._resume_after(request):
             await asyncio.sleep(0)  # requests that waited for the same are appended in this turn
             self._check(term)
@@ -85,12 +102,11 @@ class DirectCommitPause:
                 self._undecided.append((appended.stop, decided))
                 await decided
 
-    async def _begin(self, groups: Collection[str]) -> _Request:
-        request = _Request(groups)
-        for group in groups:
+    async def _begin(self, request: _Request) -> _Request:
+        for group in request.groups:
             self._requests.setdefault(group, []).append(request)
         try:
-            await self._settle(groups)
+            await self._settle(request.groups)
         except BaseException:
             self._end(request)
             raise
@@ -102,10 +118,20 @@ class DirectCommitPause:
         try:
             yield
         except BaseException:
-            request.given_up = next(self._count)
-            self._keep(request, lambda one: one.given_up is None or one is request)
+            self._give_up(request)
             raise
         self._end(request)
+
+    def _give_up(self, request: _Request) -> None:
+        """Let a request stand for those that were given up before it as well."""
+
+        def stays(one: _Request) -> bool:
+            if one.given_up is not None and one is not request:
+                request.add(one.partitions)
+            return one.given_up is None or one is request
+
+        request.given_up = next(self._count)
+        self._keep(request, stays)
 
     def _check(self, term: int) -> None:
         if term != self._term:

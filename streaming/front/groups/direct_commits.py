@@ -3,8 +3,8 @@
 The image is what members have been told: who it lets commit may commit, whatever the query has
 decided since. The newest commits go to the log together, once all brokers in sync have them
 (`offsets_appended`). What changes a group's offsets has to be in the log in the order of the
-records: while that is decided, commits of the group are decided too (`pause`). docs/adr/0015 says
-why that is safe.
+records: while that is decided, commits of the same offsets are decided too (`pause`). docs/adr/0015
+says why that is safe.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DirectCommits:
         leaves it to be decided.
         """
         layout = self._layouts.read(request)
-        if layout is None or self.pause.covers(layout.group):
+        if layout is None or self.pause.covers(layout.group, layout.partitions):
             return False
         committer = self._committer(layout) if self._view.node_role.decides() else None
         if committer is None:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.wire.apis import APIS, ApiKey
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.group_world import GroupWorld, coordinating
 from tests.unit.gateway.support import Client, Rig
 
 GROUP = "g"
+ELSEWHERE = "elsewhere"
+"""A group of another partition."""
+DELETING = {
+    "group_id": GROUP,
+    "topics": [{"name": "t", "partitions": [{"partition_index": 0}]}],
+}
+"""An OffsetDelete."""
 SEVERAL_LEAVE_SINCE = 3
 Scenario = Callable[[GroupWorld, Rig], Awaitable[None]]
 
@@ -104,22 +112,34 @@ async def leave(client: Client, version: int, *members: str) -> list[int]:
     return [one["error_code"] for one in answer["members"]]
 
 
+async def until(world: GroupWorld, kind: str, count: int = 1) -> list[dict[str, Any]]:
+    """Wait until the log has so many events of a kind, and return their payloads."""
+    await wait_on_loop(kind, lambda: len(world.payloads(kind)) >= count)
+    return world.payloads(kind)
+
+
 def commit_body(
-    joined: dict[str, Any] | None, offset: int = 7, group: str = GROUP
+    joined: dict[str, Any] | None,
+    offset: int = 7,
+    group: str = GROUP,
+    partitions: Sequence[int] = (0,),
 ) -> dict[str, Any]:
-    partition = {
-        "partition_index": 0,
-        "committed_offset": offset,
-        "committed_leader_epoch": 3,
-        "committed_metadata": "m",
-    }
+    rows = [
+        {
+            "partition_index": number,
+            "committed_offset": offset,
+            "committed_leader_epoch": 3,
+            "committed_metadata": "m",
+        }
+        for number in partitions
+    ]
     member = {} if joined is None else {"member_id": joined["member_id"]}
     generation = -1 if joined is None else joined["generation_id"]
     return {
         "group_id": group,
         "generation_id_or_member_epoch": generation,
         **member,
-        "topics": [{"name": "t", "partitions": [partition]}],
+        "topics": [{"name": "t", "partitions": rows}],
     }
 
 
@@ -136,8 +156,11 @@ async def commit(
     offset: int = 7,
     version: int = 9,
     group: str = GROUP,
+    *,
+    partitions: Sequence[int] = (0,),
 ) -> int:
-    answer = await client.ask(ApiKey.OFFSET_COMMIT, version, commit_body(joined, offset, group))
+    body = commit_body(joined, offset, group, partitions)
+    answer = await client.ask(ApiKey.OFFSET_COMMIT, version, body)
     code: int = answer["topics"][0]["partitions"][0]["error_code"]
     return code
 

@@ -19,6 +19,9 @@ from streaming.log.api import NewRecord
 from streaming.offsets.term_over import TermOver
 from tests.unit.front.loop_turns import pass_the_loop
 
+T = (("t", 0), ("t", 1))
+OTHERS = (("t", 2),)
+
 
 class World:
     """Appends at once to a log that begins at 10; commits on their way are safe when `safe` is."""
@@ -47,9 +50,15 @@ class World:
         done.set_result(range(start, start + len(names)))
         return done
 
-    async def answered(self, group: str, reply: asyncio.Future[None]) -> None:
-        """A request that is answered when the future is."""
-        async with self.pause.until_answered(group):
+    async def answered(
+        self,
+        group: str,
+        reply: asyncio.Future[None],
+        partitions: tuple[tuple[str, int], ...] | None = None,
+    ) -> None:
+        """A request about all of a group, or these partitions, answered when the future is."""
+        about = None if partitions is None else frozenset(partitions)
+        async with self.pause.until_answered(group, about):
             self.log.append(group)
             await reply
 
@@ -70,11 +79,63 @@ def test_a_group_is_paused_until_its_request_is_answered() -> None:
         reply = future()
         asking = asyncio.create_task(world.answered("g", reply))
         await pass_the_loop()
-        assert (world.pause.covers("g"), world.pause.covers("h")) == (True, False)
+        assert (world.pause.covers("g", T), world.pause.covers("h", T)) == (True, False)
         assert (world.settled, world.log) == ([{"g"}], ["g"])
         reply.set_result(None)
         await asking
-        assert not world.pause.covers("g")
+        assert not world.pause.covers("g", T)
+
+    run(scenario)
+
+
+def test_a_commit_pauses_what_it_commits() -> None:
+    async def scenario(world: World) -> None:
+        reply = future()
+        asking = asyncio.create_task(world.answered("g", reply, T[:1]))
+        await pass_the_loop()
+        paused = [world.pause.covers("g", one) for one in (T, T[1:], OTHERS)]
+        assert paused == [True, False, False]
+        assert list(world.pause.groups) == ["g"]
+        reply.set_result(None)
+        await asking
+        assert not world.pause.covers("g", T)
+
+    run(scenario)
+
+
+def test_commits_that_are_sent_before_the_last_one_is_decided_do_not_prolong_a_pause() -> None:
+    async def scenario(world: World) -> None:
+        deciding = asyncio.create_task(world.pause.until_decided(["g"], world.append("x")))
+        reply = future()
+        await pass_the_loop()
+        asking = asyncio.create_task(world.answered("g", reply, OTHERS))
+        await pass_the_loop()
+        world.pause.completed(20)
+        await deciding
+        assert not world.pause.covers("g", T)
+        assert world.pause.covers("g", OTHERS)
+        reply.set_result(None)
+        await asking
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("first", [T, None])
+def test_the_last_that_was_given_up_stands_for_all(first: tuple[tuple[str, int], ...]) -> None:
+    async def scenario(world: World) -> None:
+        late = future()
+        late.set_exception(DecisionTimedOut("late"))
+        for partitions in (first, OTHERS):
+            with pytest.raises(DecisionTimedOut):
+                await world.answered("g", late, partitions)
+        assert len(world.pause._requests["g"]) == 1
+        everything = (("elsewhere", 0),)
+        paused = [world.pause.covers("g", one) for one in (T, OTHERS, everything)]
+        assert paused == [True, True, first is None]
+        reply = future()
+        reply.set_result(None)
+        await world.answered("g", reply, OTHERS)
+        assert not world.pause.groups
 
     run(scenario)
 
@@ -115,10 +176,10 @@ def test_an_answer_resumes_only_past_what_it_came_behind() -> None:
         await pass_the_loop()
         reply.set_result(None)
         await asking
-        assert world.pause.covers("g"), "x may be decided yet"
+        assert world.pause.covers("g", T), "x may be decided yet"
         world.pause.completed(20)
         await deciding
-        assert not world.pause.covers("g")
+        assert not world.pause.covers("g", T)
 
     run(scenario)
 
@@ -137,12 +198,12 @@ def test_one_that_was_given_up_may_be_decided_until_the_next_one_is() -> None:
         assert len(world.pause._requests["g"]) == 2, "of those that were given up the last counts"
         at_the_same_time.set_result(None)
         await same
-        assert world.pause.covers("g"), "that was sent before the other was given up"
+        assert world.pause.covers("g", T), "that was sent before the other was given up"
         asking = asyncio.create_task(world.answered("g", reply))
         await pass_the_loop()
         reply.set_result(None)
         await asking
-        assert not world.pause.covers("g")
+        assert not world.pause.covers("g", T)
 
     run(scenario)
 

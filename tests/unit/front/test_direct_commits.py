@@ -1,4 +1,4 @@
-"""Commits that no batch has to decide: what is appended, what the log gets, who is paused."""
+"""Commits that no batch has to decide: what is appended, and what the log gets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from state.groups.buckets import group_bucket
 from state.groups.offset_rows import UNLOGGED, TopicPartition
 from state.protocol_errors import ProtocolError
 from streaming.front.groups import direct_commit, direct_commits
@@ -26,12 +25,15 @@ from tests.unit.front.group_offsets import (
     values,
 )
 from tests.unit.front.group_requests import (
+    DELETING,
+    ELSEWHERE,
     GROUP,
     commit,
     commit_body,
     fetched,
     member_of,
     play,
+    until,
 )
 from tests.unit.front.group_world import GroupWorld
 from tests.unit.front.loop_turns import pass_the_loop
@@ -39,19 +41,9 @@ from tests.unit.gateway.support import Rig
 
 OLD = 5
 """A version of OffsetCommit that is always decided."""
-ELSEWHERE = "elsewhere"
-"""A group of another partition."""
 T0: TopicPartition = ("t", 0)
-DELETING = {
-    "group_id": GROUP,
-    "topics": [{"name": "t", "partitions": [{"partition_index": 0}]}],
-}
-
-
-async def until(world: GroupWorld, kind: str, count: int = 1) -> list[dict[str, Any]]:
-    """Wait until the log has so many events of a kind, and return their payloads."""
-    await wait_on_loop(kind, lambda: len(world.payloads(kind)) >= count)
-    return world.payloads(kind)
+SUBSETS = ((0,), (1,), (0, 1))
+"""Of the topic's partitions."""
 
 
 def test_a_commit_of_a_member_waits_for_no_decision() -> None:
@@ -227,55 +219,6 @@ def test_too_long_metadata_is_left_to_the_machines() -> None:
     play(scenario, "offset.metadata.max.bytes=1")
 
 
-def test_a_commit_is_decided_while_a_deletion_is() -> None:
-    async def scenario(world: GroupWorld, rig: Rig) -> None:
-        client, other = await rig.client(), await rig.client()
-        assert await commit(client, None, 1) == 0, "the group is there from now on"
-        assert await commit(client, None, 2) == 0
-        assert len(world.payloads("offset_commit_requested")) == 1
-        world.held = []
-        deleting = asyncio.create_task(other.ask(ApiKey.OFFSET_DELETE, 0, DELETING))
-        await until(world, "offset_delete_requested")
-        committing = asyncio.create_task(commit(client, None, 3))
-        await until(world, "offset_commit_requested", 2)
-        kinds = [event.kind for event in world.events[-3:]]
-        assert kinds == ["offsets_appended", "offset_delete_requested", "offset_commit_requested"]
-        world.release()
-        assert (await deleting)["topics"][0]["partitions"][0]["error_code"] == 0
-        assert await committing == 0
-        assert in_topic(world)[T0].offset == decided(world)[T0].offset == 3
-        assert await commit(client, None, 4) == 0
-        assert len(world.payloads("offset_commit_requested")) == 2, "that was direct again"
-
-    play(scenario)
-
-
-def test_a_group_is_paused_while_it_is_decided_what_has_expired() -> None:
-    async def scenario(world: GroupWorld, rig: Rig) -> None:
-        client = await rig.client()
-        joined = await member_of(client)
-        assert await commit(client, joined, 1) == 0
-        assert await commit(client, None, 1, group=ELSEWHERE) == 0
-        looking = asyncio.create_task(world.groups.expiry.expire([group_bucket(GROUP)]))
-        await until(world, "offsets_expiration_due")
-        assert [event.kind for event in world.events[-2:]] == [
-            "offsets_appended",
-            "offsets_expiration_due",
-        ]
-        asked = len(world.payloads("offset_commit_requested"))
-        assert await commit(client, None, 2, group=ELSEWHERE) == 0
-        assert len(world.payloads("offset_commit_requested")) == asked, "it is another's bucket"
-        assert await commit(client, joined, 2) == 0
-        assert len(world.payloads("offset_commit_requested")) == asked + 1
-        world.groups.batch_completed(len(world.events))
-        await looking
-        assert await commit(client, joined, 3) == 0
-        assert len(world.payloads("offset_commit_requested")) == asked + 1
-        assert (await fetched(client))["committed_offset"] == 3
-
-    play(scenario)
-
-
 def test_what_is_taken_in_the_turn_in_which_a_term_ends_is_answered() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
@@ -346,11 +289,15 @@ def test_log_and_topic_agree_whatever_comes_when(
                     delete = client.ask(ApiKey.OFFSET_DELETE, 0, DELETING)
                     asking[number] = asyncio.create_task(delete)
                 case 3:
-                    asking[number] = asyncio.create_task(commit(client, None, offset, OLD))
+                    some = chance.choice(SUBSETS)
+                    asked = commit(client, None, offset, OLD, partitions=some)
+                    asking[number] = asyncio.create_task(asked)
                 case 4:
                     await pass_the_loop()
                 case _:
-                    asking[number] = asyncio.create_task(commit(client, None, offset))
+                    some = chance.choice(SUBSETS)
+                    asked = commit(client, None, offset, partitions=some)
+                    asking[number] = asyncio.create_task(asked)
         await all_agree(world, asking)
         assert world.payloads("committed_topics_deleted")
 
