@@ -119,6 +119,11 @@ class Front:
         """Return the cluster as decided so far."""
         return self._feed.image
 
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has, as ZooKeeper and the image say."""
+        decided = 0 if self._feed.image is None else self._feed.image.partitions_at_least(topic)
+        return max(self._term.partition_count(topic), decided)
+
     def is_controller(self) -> bool:
         """Return whether requests may be decided now."""
         return self._role.is_controller()
@@ -157,7 +162,7 @@ class Front:
             self._settings,
             self._pending,
             self._append,
-            self.image,
+            self,
             now_ms,
             node_role=NodeRole(
                 self.is_controller, self._progress.has_job, self._progress.is_paused

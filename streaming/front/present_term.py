@@ -26,6 +26,10 @@ class PresentTerm:
         """Return whether ZooKeeper may have a topic, as far as the term has read it."""
         return self._term is None or self._term.topic_exists(name)
 
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has in ZooKeeper, 0 when it was not read."""
+        return 0 if self._term is None else self._term.partition_count(topic)
+
     def suspect(self) -> None:
         """Have it look whether the role is still ours."""
         if self._term is not None:

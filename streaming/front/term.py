@@ -186,6 +186,13 @@ class Term:
         topics = self._read
         return topics is None or topics.is_listed(name)
 
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic was last read with, 0 when it was not read; from any
+        thread.
+        """
+        topics = self._read
+        return 0 if topics is None else topics.partition_count(topic)
+
     def give_back(self) -> bool:
         """Delete /controller if it is ours; False when it was not."""
         return self._tenure.give_back()

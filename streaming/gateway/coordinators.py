@@ -10,7 +10,7 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.nodes import NO_NODE, NO_NODE_ID, Node, Nodes
 from streaming.gateway.passing.creation import AutoCreation
-from streaming.gateway.ports import ClusterView
+from streaming.gateway.ports import ClusterView, PartitionsView
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from streaming.wire.schema_codec import Body
@@ -82,7 +82,7 @@ class FindCoordinator:
             unknown = ProtocolError.INVALID_REQUEST
             error = ProtocolError.COORDINATOR_NOT_AVAILABLE if share else unknown
         else:
-            leader = NO_NODE_ID if image is None else leader_of(image, topic, key)
+            leader = NO_NODE_ID if image is None else leader_of(self._view, topic, key)
             if topic == self._announced_topic and leader != NO_NODE_ID:
                 leader = self._nodes.controller_id()
             node = nodes.get(leader, NO_NODE)
@@ -96,17 +96,15 @@ def topic_of(call: Call) -> str | None:
     return _TOPIC_OF.get(call.body["key_type"])
 
 
-def leader_of(image: ClusterImage, topic: str, key: str) -> int:
+def leader_of(view: PartitionsView, topic: str, key: str) -> int:
     """Return who leads the partition of an internal topic that a key belongs to, NO_NODE_ID if
     nobody does.
     """
-    rows = image.rows_of(topic)
-    count = rows.stop - rows.start
-    if count == 0:
+    image, count = view.image(), view.partition_count(topic)
+    if image is None or count == 0:
         return NO_NODE_ID
-    # Internal topics never lose partitions: partition p stands in row p.
-    row = rows.start + coordinator_partition(key, count)
-    return int(image.columns["leader"][row])
+    row = image.row_of(topic, coordinator_partition(key, count))
+    return NO_NODE_ID if row is None else int(image.columns["leader"][row])
 
 
 @functools.lru_cache(maxsize=1 << 16)

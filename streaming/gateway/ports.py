@@ -71,7 +71,17 @@ class ImageView(Protocol):
         ...
 
 
-class ClusterView(ImageView, Protocol):
+class PartitionsView(ImageView, Protocol):
+    """The cluster as decided so far, and how many partitions its topics were given."""
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has, those without a state too, which the image has
+        not; 0 when it is not known.
+        """
+        ...
+
+
+class ClusterView(PartitionsView, Protocol):
     """What this node knows of the cluster; read on the gateway's event loop, but for names that are
     looked up to judge long requests.
 

@@ -234,6 +234,18 @@ class ClusterImage:
         start, end = np.searchsorted(self.keys, [number << 32, (number + 1) << 32])
         return slice(int(start), int(end))
 
+    def row_of(self, topic: str, partition: int) -> int | None:
+        """Return where a partition stands, None for one that is not there."""
+        rows = self.rows_of(topic)
+        at = rows.start + int(np.searchsorted(self.keys[rows] & _PARTITION, partition))
+        found = at < rows.stop and int(self.keys[at] & _PARTITION) == partition
+        return at if found else None
+
+    def partitions_at_least(self, topic: str) -> int:
+        """Return how many partitions a topic has, as far as those that are there show."""
+        rows = self.rows_of(topic)
+        return int(self.keys[rows.stop - 1] & _PARTITION) + 1 if rows.start < rows.stop else 0
+
     def topics_at(self, rows: npt.NDArray[np.bool_]) -> set[str]:
         """Return the names of the topics that the marked rows bool[n] belong to."""
         return {self._names[number] for number in np.unique(self.keys[rows] >> 32).tolist()}

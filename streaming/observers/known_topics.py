@@ -20,12 +20,15 @@ from streaming.zk.znodes.topic import Assignment
 
 @dataclass(slots=True)
 class KnownTopic:
-    """What was read last of a topic: its znode's czxid and version, its overrides, its id."""
+    """What was read last of a topic: its znode's czxid and version, its overrides, its id, and how
+    many partitions it has.
+    """
 
     czxid: int
     version: int
     own: Overrides
     topic_id: str | None
+    partition_count: int
 
 
 T = TypeVar("T", bound=KnownTopic)

@@ -81,6 +81,11 @@ class TopicsObserver:
         """Return the id that a topic was appended with; None when it has none or is not known."""
         return self._known.topic_id(name)
 
+    def partition_count(self, name: str) -> int:
+        """Return how many partitions a topic was appended with, 0 for one that is not known."""
+        known = self._known.get(name)
+        return 0 if known is None else known.partition_count
+
     @property
     def observed_again(self) -> frozenset[str]:
         """As Topics says."""
@@ -155,8 +160,10 @@ class TopicsObserver:
                 yield removed(name, known)
             self._owed.discard(name)
             self._observed_again.update(dirty.reappend & {name})
-            self._known.know(name, KnownTopic(znode.czxid, znode.version, own, topic.topic_id))
-            of_topic = list(islice(states, len(topic.replicas)))
+            count = len(topic.replicas)
+            read = KnownTopic(znode.czxid, znode.version, own, topic.topic_id, count)
+            self._known.know(name, read)
+            of_topic = list(islice(states, count))
             fixed = name in dirty.unwritable
             mint = self._mint_topic_ids and not topic.topic_id and not fixed
             yield observed(

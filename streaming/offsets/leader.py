@@ -43,6 +43,7 @@ class OffsetsLeader:
         self._pending: dict[int, list[Pending]] = {}
         self._changed = asyncio.Event()
         self.facts: Mapping[int, PartitionFacts] = {}
+        self.partition_count = 0
 
     @property
     def logs(self) -> Mapping[int, PartitionLog]:
@@ -65,9 +66,12 @@ class OffsetsLeader:
         self._pending.clear()
         self._wake()
 
-    def look_at(self, image: ClusterImage) -> None:
-        """Take leader epochs, ISRs and live brokers from the image."""
+    def look_at(self, image: ClusterImage, partition_count: int) -> None:
+        """Take leader epochs, ISRs and live brokers from the image; partition_count: how many
+        partitions the topic has, with those of which the image knows nothing.
+        """
         self.facts = partition_facts(image)
+        self.partition_count = partition_count
         epochs = {id_: broker.epoch for id_, broker in image.brokers.items()}
         gone = {id_ for id_, epoch in self._broker_epochs.items() if epochs.get(id_) != epoch}
         self._broker_epochs = epochs

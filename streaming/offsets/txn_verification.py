@@ -9,8 +9,6 @@ is written.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from state.protocol_errors import ProtocolError, error_of
 from streaming.gateway.coordinators import leader_of
@@ -18,7 +16,7 @@ from streaming.gateway.groups.transactions import Producing
 from streaming.gateway.nodes import NO_NODE_ID
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed, PassingLimits
-from streaming.image.cluster_image import ClusterImage
+from streaming.gateway.ports import PartitionsView
 from streaming.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
@@ -33,37 +31,27 @@ _LIMITS = PassingLimits(answer_timeout_s=4.0)
 """Within the time a client is answered in: see Transactions."""
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """The image as Brokers takes it."""
-
-    image: Callable[[], ClusterImage | None]
-
-
 class TxnVerification:
     """Asks brokers on the listener for controller requests; lives on the front's event loop."""
 
     def __init__(
         self,
-        image: Callable[[], ClusterImage | None],
+        view: PartitionsView,
         node_id: int,
         listener: str,
         connector: Connector,
     ) -> None:
         """Take what is known of the cluster, and where and how its brokers are asked."""
-        self._image = image
+        self._view = view
         self._listener = listener
-        self._brokers = Brokers(_View(image), node_id, _LIMITS, connector)
+        self._brokers = Brokers(view, node_id, _LIMITS, connector)
 
     async def verify(self, producing: Producing) -> int:
         """Return the error code that stands against a commit, 0 if none does.
 
         Brokers before 3.6 cannot be asked; then nothing stands against it, as with Kafka.
         """
-        image = self._image()
-        leader = NO_NODE_ID
-        if image is not None:
-            leader = leader_of(image, TRANSACTION_TOPIC, producing.transactional_id)
+        leader = leader_of(self._view, TRANSACTION_TOPIC, producing.transactional_id)
         ranges = await self._brokers.common_versions(self._listener)
         if leader == NO_NODE_ID or not ranges:
             return ProtocolError.COORDINATOR_NOT_AVAILABLE

@@ -147,7 +147,10 @@ class TopicsReader:
         numbers = frozenset(topic.replicas)
         new = numbers if before is None else numbers - before.partitions
         self._fresh += [partition_state_path(name, number) for number in sorted(new)]
-        self._known.know(name, _Known(znode.czxid, znode.version, own, topic.topic_id, numbers))
+        known = _Known(
+            znode.czxid, znode.version, own, topic.topic_id, len(numbers), partitions=numbers
+        )
+        self._known.know(name, known)
         assignment = assignment_of(topic.replicas, topic.adding, topic.removing)
         self._seen[name] = SeenTopic(topic.topic_id, assignment)
 

@@ -16,7 +16,7 @@ from streaming.gateway.calls import AtOnce, Handler, WithoutTask
 from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.gateway.groups.transactions import Producing, Transactions
-from streaming.gateway.ports import DecisionClient
+from streaming.gateway.ports import DecisionClient, PartitionsView
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.api import NewRecord
@@ -44,7 +44,7 @@ class Groups:
         settings: Settings,
         decision_client: DecisionClient,
         append: AppendEvents,
-        image: Callable[[], ClusterImage | None],
+        view: PartitionsView,
         log_time_ms: Callable[[], int],
         *,
         node_role: NodeRole,
@@ -56,14 +56,17 @@ class Groups:
         """
         self._enabled = settings.groups_takeover_enable
         self._append = append
+        self._view = view
         timeout_s = settings.request_timeout_ms / 1000
         loop = asyncio.get_running_loop()
         self.leader = OffsetsLeader(loop.time)
         listener, connector = settings.controller_listener, Connector.of(settings)
-        self._history = History(self.leader, image, listener, connector, timeout_s)
-        self._fetch = ReplicaFetch(self.leader, image, self._history.read, self._history.epoch_end)
+        self._history = History(self.leader, view.image, listener, connector, timeout_s)
+        self._fetch = ReplicaFetch(
+            self.leader, view.image, self._history.read, self._history.epoch_end
+        )
         node_id = settings.controller_id
-        self._verification = TxnVerification(image, node_id, listener, connector)
+        self._verification = TxnVerification(view, node_id, listener, connector)
         transactions = Transactions(self._verify)
         self._markers = TxnMarkers(
             self.leader, transactions.settled, self._transaction_completed, wall_clock_ms
@@ -111,7 +114,7 @@ class Groups:
     def look_at(self, image: ClusterImage, gone: Collection[str]) -> None:
         """Take an image that may have changed, and the topics that ceased to exist."""
         if self._enabled:
-            self.leader.look_at(image)
+            self.leader.look_at(image, self._view.partition_count(GROUP_TOPIC))
             self._coordination.look_at(image, gone)
             if GROUP_TOPIC in gone or self.leader.logs.keys() - self.leader.facts.keys():
                 # What was led is no more: a topic of that name is another one.

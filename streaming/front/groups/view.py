@@ -45,7 +45,7 @@ class CoordinatorView:
 
     def partition_of(self, group: str) -> int:
         """Return the group's partition of __consumer_offsets, -1 while there are none."""
-        count = len(self._leader.facts)
+        count = self._leader.partition_count
         return coordinator_partition(group, count) if count else -1
 
     def phase(self, partition: int) -> CoordinatorPhase:

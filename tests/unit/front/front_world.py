@@ -24,7 +24,7 @@ class FrontWorld(GroupWorld):
             load_settings(overrides=chosen),
             self,
             self.append,
-            self.cluster.image,
+            self.cluster,
             lambda: self.time.now_ms,
             node_role=self.node_role,
             topic_exists=self.in_zookeeper.__contains__,

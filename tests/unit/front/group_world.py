@@ -65,7 +65,7 @@ class GroupWorld:
         self.machine = new_machine(GROUP_KEY)
         loop = asyncio.get_running_loop()
         self.leader = OffsetsLeader(loop.time)
-        self.leader.look_at(self.cluster.known)
+        self.leader.look_at(self.cluster.known, self.cluster.partition_count(GROUP_TOPIC))
         settings = load_settings(overrides=["group.initial.rebalance.delay.ms=0", *options])
         history = History(self.leader, self.cluster.image, "INTERNAL", Connector(), TIMEOUT_S)
         self.node_role = NodeRole(
@@ -94,7 +94,7 @@ class GroupWorld:
     def look(self) -> None:
         """Let the groups' part see the cluster as it is."""
         gone, self.cluster.gone = self.cluster.gone, []
-        self.leader.look_at(self.cluster.known)
+        self.leader.look_at(self.cluster.known, self.cluster.partition_count(GROUP_TOPIC))
         self.groups.look_at(self.cluster.known, gone)
 
     def delete_topic(self, name: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import DecisionTimedOut
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.wire.apis import ApiKey
 from streaming.wire.responses import decode_response
 from tests.fixtures.waiting import wait_on_loop
@@ -25,7 +26,7 @@ from tests.unit.front.group_requests import (
     play,
     sync,
 )
-from tests.unit.front.group_world import GroupWorld
+from tests.unit.front.group_world import PARTITIONS, GroupWorld
 from tests.unit.gateway.answering_broker import AnsweringBroker, brokers
 from tests.unit.gateway.support import NODE_ID, Rig
 
@@ -284,6 +285,21 @@ def test_this_node_is_found_as_coordinator(version: int) -> None:
         answer = await client.ask(ApiKey.FIND_COORDINATOR, version, body)
         found = answer["coordinators"] if version >= 4 else [answer]
         assert {(one["error_code"], one["node_id"]) for one in found} == {(0, NODE_ID)}
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("missing", range(PARTITIONS))
+def test_groups_keep_their_partition_while_another_one_has_no_state(missing: int) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        names = [f"group {number}" for number in range(20)]
+        before = [world.groups.partition_of(name) for name in names]
+        assert set(before) == set(range(PARTITIONS))
+        world.cluster.assigned[GROUP_TOPIC] = PARTITIONS
+        world.cluster.known.forget_partition(GROUP_TOPIC, missing)
+        world.look()
+        assert missing not in world.leader.facts
+        assert [world.groups.partition_of(name) for name in names] == before
 
     play(scenario)
 

@@ -95,6 +95,8 @@ class FakeCluster:
         self.events: list[Event] = []
         self.fail: Exception | None = None
         self.gate: asyncio.Event | None = None
+        self.assigned: dict[str, int] = {}
+        """How many partitions a topic has, with those that have no state."""
         self._topic_ids: dict[str, str] = {}
         self._machines: dict[int, Machine] = {key: new_machine(key) for key in (-1, 0)}
         self._offset = 0
@@ -111,6 +113,9 @@ class FakeCluster:
 
     def image(self) -> ClusterImage | None:
         return self.known if self.has_image else None
+
+    def partition_count(self, topic: str) -> int:
+        return max(self.assigned.get(topic, 0), self.known.partitions_at_least(topic))
 
     def is_controller(self) -> bool:
         return self.controller

@@ -170,6 +170,24 @@ def test_coordinators_that_are_not_there_yet(version: int) -> None:
     with_gateway(scenario)
 
 
+@pytest.mark.parametrize("missing", range(3))
+def test_a_partition_without_a_state_changes_nobody_elses_coordinator(missing: int) -> None:
+    """The image has none of these; whose key belongs to one waits for it."""
+
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("__consumer_offsets", [[1], [2], [3]])
+        rig.cluster.assigned["__consumer_offsets"] = 3
+        rig.cluster.known.forget_partition("__consumer_offsets", missing)
+        # "c", "a", "b" belong to partitions 0, 1 and 2.
+        answer = await rig.ask(
+            ApiKey.FIND_COORDINATOR, 4, keys_body(4, ["c", "a", "b"], 0), "INTERNAL"
+        )
+        leaders = [-1 if number == missing else number + 1 for number in range(3)]
+        assert [one[1] for one in coordinators(4, answer)] == leaders
+
+    with_gateway(scenario)
+
+
 @pytest.mark.parametrize("version", range(4, 7))
 def test_a_null_among_the_keys_is_malformed(version: int) -> None:
     async def scenario(rig: Rig) -> None:

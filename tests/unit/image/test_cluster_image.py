@@ -137,6 +137,16 @@ def test_topics_that_go_in_one_decision_cost_one_copy_of_the_others(monkeypatch)
     assert copies == [11]
 
 
+def test_a_partition_is_found_by_its_number():
+    image = ClusterImage()
+    assert (image.row_of("t", 0), image.partitions_at_least("t")) == (None, 0)
+    rows = [(0, 1, 1, [1]), (0, 3, 2, [2]), (1, 0, 5, [5])]
+    image.upsert(block(*rows), ["t", "u"], [None, None])
+    assert [image.row_of("t", number) for number in range(5)] == [None, 0, None, 1, None]
+    assert [image.row_of("u", number) for number in range(2)] == [2, None]
+    assert [image.partitions_at_least(name) for name in ("t", "u", "v")] == [4, 1, 0]
+
+
 def test_one_partition_is_forgotten():
     image = ClusterImage()
     image.upsert(block((0, 0, 1, [1]), (0, 1, 2, [2])), ["t"], [None])

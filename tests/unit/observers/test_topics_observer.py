@@ -34,6 +34,7 @@ def test_a_topic_that_nobody_can_read_is_listed() -> None:
     observer.look(Dirty(reread_all=True))
     assert counters["broken_topic_znodes"] == 1
     assert observer.is_listed("t") and "t" not in observer
+    assert observer.partition_count("t") == 0
     tree.children = lambda path: []
     observer.look(Dirty(reread_all=True))
     assert not observer.is_listed("t")
@@ -54,6 +55,7 @@ def test_a_topic_that_is_gone_when_it_is_to_be_observed_again_is_removed(path, m
     log = Log()
     observer = observer_of(tree, log, Counter())
     observer.look(Dirty(reread_all=True))
+    assert observer.partition_count("t") == 1
     found.clear()
     observer.look(Dirty(paths=frozenset([path]), reappend=frozenset(["t", "unseen"])))
     assert [(one.kind, orjson.loads(one.payload)) for one in log.records[1:]] == [

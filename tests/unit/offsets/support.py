@@ -44,7 +44,7 @@ class Led:
         self.look()
 
     def look(self) -> None:
-        self.leader.look_at(self.cluster.known)
+        self.leader.look_at(self.cluster.known, self.cluster.partition_count(GROUP_TOPIC))
 
     def fetch(self, broker: int, offset: int, partition: int = 0, epoch: int = OLDER) -> None:
         """A broker says how far it is, and of which leader epoch its last record is."""

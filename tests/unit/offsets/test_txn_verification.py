@@ -46,7 +46,7 @@ def verifying(
         async with brokers(rig, stub):
             if topic:
                 rig.cluster.create(TRANSACTION_TOPIC, [[1]] * 3)
-            verification = TxnVerification(rig.cluster.image, NODE_ID, listener, Connector())
+            verification = TxnVerification(rig.cluster, NODE_ID, listener, Connector())
             try:
                 await scenario(verification)
             finally:
