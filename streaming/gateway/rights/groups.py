@@ -147,21 +147,36 @@ def txn_offset_commit(asked: Asked) -> Verdict:
 
 
 def offset_delete(asked: Asked) -> Verdict:
-    """Let who may delete the group delete offsets of topics that it may read."""
+    """Let who may delete the group delete offsets of topics that it may read.
+
+    Whatever is wrong with the group is told instead of refused topics, even if all are
+    (OffsetDeleteResponse.Builder.merge).
+    """
     if not _may(asked, Operation.DELETE, asked.body["group_id"]):
         return Refused(_DENIED | {"topics": []})
-    return _read_topics(asked)
+    kept, denied = split(asked.body["topics"], lambda one: _may_read(asked, one))
+    refused = [_topic_refused(one, ProtocolError.TOPIC_AUTHORIZATION_FAILED) for one in denied]
+
+    def with_refused(answer: Body) -> Body:
+        if answer["error_code"] != ProtocolError.NONE:
+            return answer
+        return answer | {"topics": [*answer["topics"], *refused]}
+
+    return Amended(asked.body | {"topics": kept}, with_refused) if refused else None
 
 
 def _read_topics(asked: Asked) -> Verdict:
-    error = ProtocolError.TOPIC_AUTHORIZATION_FAILED
     return each(
         asked,
         "topics",
-        lambda one: asked.may_with_topic(Operation.READ, one["name"]),
+        lambda one: _may_read(asked, one),
         "topics",
-        lambda one: _topic_refused(one, error),
+        lambda one: _topic_refused(one, ProtocolError.TOPIC_AUTHORIZATION_FAILED),
     )
+
+
+def _may_read(asked: Asked, topic: Body) -> bool:
+    return asked.may_with_topic(Operation.READ, topic["name"])
 
 
 def _all_refused(asked: Asked, error: ProtocolError) -> Verdict:

@@ -89,6 +89,22 @@ def test_offsets_of_topics_that_may_be_read_are_changed(key: ApiKey, version: in
     assert [topic["name"] for topic in behind["topics"]] == ["seen"]
 
 
+@pytest.mark.parametrize("names", [["secret"], ["seen", "secret"]])
+@pytest.mark.parametrize("error", [ProtocolError.NONE, ProtocolError.NON_EMPTY_GROUP])
+def test_what_is_wrong_with_a_group_is_told_instead_of_refused_topics(
+    names: list[str], error: ProtocolError
+) -> None:
+    asked = {"group_id": "g", "topics": [named(name) for name in names]}
+    seen = [name for name in names if name == "seen" and error is ProtocolError.NONE]
+    answered = {"error_code": error, "topics": [named(name, error_code=0) for name in seen]}
+    may = READS | {(GROUP, "g"): Operation.DELETE}
+    body, (behind,) = ask(ApiKey.OFFSET_DELETE, 0, asked, answered, may)
+    assert body["error_code"] == error
+    refused = {"secret": [(3, TOPIC_DENIED)]} if error is ProtocolError.NONE else {}
+    assert codes(body["topics"]) == {name: [(3, 0)] for name in seen} | refused
+    assert [topic["name"] for topic in behind["topics"]] == [n for n in names if n == "seen"]
+
+
 def test_a_transaction_needs_its_id_and_then_its_group() -> None:
     asked = {"transactional_id": "x", "group_id": "g", "topics": [named("seen")]}
     body, behind = ask(ApiKey.TXN_OFFSET_COMMIT, 3, asked, {}, READS)
