@@ -10,7 +10,7 @@ import numpy as np
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.cluster.config import ClusterConfig
-from state.matrix import NONE, Bools, Int32s, Rows, contains
+from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, contains
 from state.partitions.ballots import Ballot
 from state.partitions.table import PartitionTable
 
@@ -75,6 +75,12 @@ class Slot:
         leader = rows.leader[at][:, None]
         online: Bools = (self.online(at, leader) & contains(rows.replicas[at], leader))[:, 0]
         return online
+
+    def is_led(self, at: Rows) -> Bools:
+        """Return bool[k]: the partition counts as ONLINE: its leader is online, or is shutting down
+        and goes on.
+        """
+        return self.online_leader(at) | any_in_row(self.shutting_down_leaders(at))
 
     def online(self, at: Rows, ids: Int32s) -> Bools:
         """Return a mask shaped like ids int32[k, V]: the broker is live, and the log directory with

@@ -34,15 +34,13 @@ def start_rows(slot: Slot, changes: Changes, at: Rows) -> None:
         return
     rows = slot.table.rows
     assigned = rows.replicas[at] != NONE
-    shutting_down = slot.shutting_down_leaders(at)
-    online = slot.online_replicas(at) | shutting_down
+    online = slot.online_replicas(at) | slot.shutting_down_leaders(at)
     states = np.where(online, ReplicaState.ONLINE, ReplicaState.DELETION_INELIGIBLE)
     rows.replica_state[at] = np.where(assigned, states, ReplicaState.NON_EXISTENT)
     move_replicas(slot, changes, slot.table.spread(at, online), ReplicaState.ONLINE)
     offline = slot.table.spread(at, assigned & ~online)
     move_replicas(slot, changes, offline, ReplicaState.OFFLINE)
-    is_led = slot.online_leader(at) | any_in_row(shutting_down)
-    led = np.where(is_led, PartitionState.ONLINE, PartitionState.OFFLINE)
+    led = np.where(slot.is_led(at), PartitionState.ONLINE, PartitionState.OFFLINE)
     rows.state[at] = np.where(rows.has_state[at], led, PartitionState.NEW)
     elect_offline(slot, changes, at)
     elect_for_shutting_down(slot, changes, at)

@@ -171,8 +171,8 @@ def _take(slot: Slot, changes: Changes, at: Rows, states: ObservedStates, use: B
     changes.metadata[taken] = True
     changes.rule[taken] = Rule.STATE_OBSERVED
     serving = taken[~slot.table.in_deletion()[taken]]
-    led = slot.online_leader(serving) | any_in_row(slot.shutting_down_leaders(serving))
-    rows.state[serving] = np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE)
+    led = np.where(slot.is_led(serving), PartitionState.ONLINE, PartitionState.OFFLINE)
+    rows.state[serving] = led
     return taken
 
 
@@ -186,8 +186,7 @@ def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
     at = at[~slot.table.in_deletion()[at]]
     elect_for_shutting_down(slot, changes, at)
     shutting_down = slot.shutting_down_leaders(at)
-    unled = at[~slot.online_leader(at) & ~any_in_row(shutting_down)]
-    move_partitions(slot, changes, unled, PartitionState.ONLINE)
+    move_partitions(slot, changes, at[~slot.is_led(at)], PartitionState.ONLINE)
     drop_unlisted(slot, changes, at)  # before those that failed: one of them is to stay then
     stopped = rows.replica_state[at] == ReplicaState.OFFLINE
     move_replicas(
