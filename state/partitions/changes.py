@@ -124,6 +124,11 @@ class Changes:
         if len(at):
             self._completed.append(at)
 
+    def rewrite_assignment(self, authority: Authority, topic: int) -> None:
+        """Have a topic's znode written as the table has it now; topic is its index."""
+        kind = DecisionKind.REWRITE_ASSIGNMENT
+        self.extra_decisions.append(self._assignment(authority, topic, kind))
+
     def finish(self, authority: Authority, brokers: Brokers) -> list[Decision]:
         """Apply the epoch and version steps of the marked rows and return each event's blocks."""
         assert not self._finished, "epochs and versions rise once"
@@ -155,14 +160,16 @@ class Changes:
         at = np.concatenate(self._completed)
         found = []
         for topic in np.unique(self.table.rows.topic[at]).tolist():
-            offset = self.events.offset_of(self.table.topics[topic].name)
-            kind = DecisionKind.COMPLETE_REASSIGNMENT
-            found.append(assignment_decision(self.table, authority, offset, topic, kind))
+            found.append(self._assignment(authority, topic, DecisionKind.COMPLETE_REASSIGNMENT))
             ended = at[self.table.rows.topic[at] == topic]
-            found.append(self._end_of_request(authority, offset, topic, ended))
+            found.append(self._end_of_request(authority, topic, ended))
         return found
 
-    def _end_of_request(self, authority: Authority, offset: int, topic: int, at: Rows) -> Decision:
+    def _assignment(self, authority: Authority, topic: int, kind: DecisionKind) -> Decision:
+        offset = self.events.offset_of(self.table.topics[topic].name)
+        return assignment_decision(self.table, authority, offset, topic, kind)
+
+    def _end_of_request(self, authority: Authority, topic: int, at: Rows) -> Decision:
         rows = self.table.rows
         partitions = {
             partition: ids
@@ -170,7 +177,8 @@ class Changes:
                 rows.partition[at].tolist(), unpad_rows(rows.replicas[at]), strict=True
             )
         }
-        return reassignment_end(authority, offset, self.table.topics[topic].name, partitions)
+        name = self.table.topics[topic].name
+        return reassignment_end(authority, self.events.offset_of(name), name, partitions)
 
     def _step_epochs(self, authority: Authority) -> None:
         rows = self.table.rows

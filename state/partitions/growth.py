@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.decisions import Decision, DecisionKind
+from state.decisions import Decision
 from state.events import Event
 from state.matrix import Int32s, pad_rows, unpad
-from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
 from state.partitions.not_granted import NotGranted, require_now
 from state.partitions.placement import PlacementError, place_replicas
@@ -52,7 +51,7 @@ def _existing(slot: Slot, topic: str) -> Int32s:
         raise NotGranted(
             ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist."
         )
-    if (rows.adding[at] | rows.removing[at]).any():
+    if rows.in_motion(at).any():
         raise NotGranted(
             ProtocolError.REASSIGNMENT_IN_PROGRESS,
             f"A partition reassignment is in progress for the topic '{topic}'.",
@@ -136,11 +135,10 @@ def _grow(slot: Slot, event: Event, name: str, replicas: Int32s) -> list[Decisio
     present = len(slot.table.rows_of(name))
     numbers = np.arange(present, present + len(replicas), dtype=np.int32)
     slot.table.add_rows(new_columns(topic, numbers, replicas))
-    kind = DecisionKind.REWRITE_ASSIGNMENT
-    rewritten = assignment_decision(slot.table, slot.authority, event.offset, topic, kind)
     changes = Changes.about_topics(slot.table, {name: event.offset})
+    changes.rewrite_assignment(slot.authority, topic)
     create_partitions(slot, changes, slot.table.rows_of(name)[present:])
-    return [rewritten, *changes.finish(slot.authority, slot.brokers)]
+    return changes.finish(slot.authority, slot.brokers)
 
 
 def _reply(

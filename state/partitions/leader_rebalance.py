@@ -90,11 +90,7 @@ def on_leader_imbalance_reported(
         return []
     step = next_step(slot.config, slot.authority.rebalancing, report)
     slot.authority.rebalancing = step.unfinished
-    rows = [
-        slot.table.find(topic, np.array(partitions, dtype=np.int32))
-        for topic, partitions in step.elections.items()
-    ]
-    at = np.concatenate([np.empty(0, dtype=np.intp), *rows])
+    at = slot.table.find_all(step.elections)
     at = np.sort(at[at >= 0])
     changes = Changes.about_cluster(slot.table, event.offset)
     at = at[_may_move(slot)[at]]

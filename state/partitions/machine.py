@@ -157,9 +157,9 @@ def _elected(slot: Slot, at: Rows, strategy: Strategy, *, force_unclean: bool) -
             left[unclean, :1] = leader[unclean, None]
             return _Elected(leader, left, live, unclean)
         case Strategy.REASSIGN:
-            target = ~rows.removing[at] & (assignment != NONE)
-            leader = election.reassigned_leader(assignment, isr, live, target)
-            return _Elected(leader, isr, target, clean)
+            targets = rows.targets(at)
+            leader = election.reassigned_leader(assignment, isr, live, targets)
+            return _Elected(leader, isr, targets, clean)
         case Strategy.PREFERRED:
             leader = election.preferred_leader(assignment, isr, live)
             return _Elected(leader, isr, assignment != NONE, clean)

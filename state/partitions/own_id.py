@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from state.cluster.authority import Phase
-from state.decisions import DecisionKind
 from state.matrix import (
     NONE,
     Bools,
@@ -21,12 +20,11 @@ from state.matrix import (
     unpad_rows,
     widen,
 )
-from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
 from state.partitions.machine import move_replicas
 from state.partitions.reassignment import begin_reassignments, motion_of
-from state.partitions.replica_lists import replace_replicas
+from state.partitions.replica_lists import settle_replicas
 from state.partitions.slot import Slot
 from state.partitions.table import Columns
 from state.payloads.topics import TopicObserved
@@ -87,14 +85,10 @@ def repair_waiting(slot: Slot, changes: Changes) -> None:
         return
     listed = zip(unpad_rows(rows.replicas[at]), rows.partition[at].tolist(), strict=True)
     lists = np.array([[_instead(racks, *one)] for one in listed], dtype=np.int32)
-    none = np.zeros(lists.shape, dtype=bool)
-    replace_replicas(changes, at, lists, none, none)
+    settle_replicas(changes, at, lists)
     move_replicas(slot, changes, slot.table.spread(at, rows.replicas[at] != NONE), ReplicaState.NEW)
     for topic in np.unique(rows.topic[at]).tolist():
-        offset = changes.events.offset_of(slot.table.topics[topic].name)
-        kind = DecisionKind.REWRITE_ASSIGNMENT
-        written = assignment_decision(slot.table, slot.authority, offset, topic, kind)
-        changes.extra_decisions.append(written)
+        changes.rewrite_assignment(slot.authority, topic)
 
 
 def _instead(racks: Mapping[int, str | None], replicas: list[int], partition: int) -> int | None:

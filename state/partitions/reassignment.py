@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from state.decisions import DecisionKind
 from state.matrix import (
     NONE,
     Bools,
@@ -26,12 +25,11 @@ from state.matrix import (
     pad_rows,
     unpad,
 )
-from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
 from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import have_states, move_partitions, move_replicas
-from state.partitions.replica_lists import replace_replicas
+from state.partitions.replica_lists import replace_replicas, settle_replicas
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, Columns
 
@@ -89,7 +87,8 @@ def begin_reassignments(slot: Slot, changes: Changes, at: Rows, motions: Sequenc
     if len(at) == 0:
         return
     rows = slot.table.rows
-    slot.table.topics[int(rows.topic[at[0]])].end_rejected = False
+    topic = int(rows.topic[at[0]])
+    slot.table.topics[topic].end_rejected = False
     changed = [motion_of(rows, row) != one for row, one in zip(at.tolist(), motions, strict=True)]
     lists = pad_rows([one.replicas for one in motions])
     present = rows.replicas[at]
@@ -98,11 +97,7 @@ def begin_reassignments(slot: Slot, changes: Changes, at: Rows, motions: Sequenc
     _relist(changes, at, lists, motions)
     _start_leaders(slot, at)
     if any(changed):
-        topic = int(rows.topic[at[0]])
-        kind = DecisionKind.REWRITE_ASSIGNMENT
-        offset = changes.events.offset_of(slot.table.topics[topic].name)
-        written = assignment_decision(slot.table, slot.authority, offset, topic, kind)
-        changes.extra_decisions.append(written)
+        changes.rewrite_assignment(slot.authority, topic)
     _advance(slot, changes, at)
     lost = (changes.leader_before[at] != NO_LEADER) & (rows.leader[at] == NO_LEADER)
     move_partitions(slot, changes, at[lost], PartitionState.ONLINE, Strategy.OFFLINE)
@@ -110,7 +105,7 @@ def begin_reassignments(slot: Slot, changes: Changes, at: Rows, motions: Sequenc
 
 def resume_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
     """Go on with what is in motion among rows: complete it, or tell its replicas again."""
-    _advance(slot, changes, at[in_motion(slot.table.rows, at)])
+    _advance(slot, changes, at[slot.table.rows.in_motion(at)])
 
 
 def start_untold(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -125,7 +120,7 @@ def start_untold(slot: Slot, changes: Changes, at: Rows) -> None:
 
 def complete_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
     """Complete what is in motion among rows and can be completed."""
-    at = at[in_motion(slot.table.rows, at) & have_states(slot, changes, at)]
+    at = at[slot.table.rows.in_motion(at) & have_states(slot, changes, at)]
     if len(at):
         _finish(slot, changes, at[_done(slot, at)])
 
@@ -138,20 +133,16 @@ def hold_rejected_ends(slot: Slot, at: Rows) -> None:
     It is tried on the next occasion: `release_rejected_ends`, another request, or a read without
     the rejection.
     """
-    moving = at[in_motion(slot.table.rows, at) & slot.table.rows.has_state[at]]
+    rows = slot.table.rows
+    moving = at[rows.in_motion(at) & rows.has_state[at]]
     for row in moving[_done(slot, moving)].tolist():
-        slot.table.topics[int(slot.table.rows.topic[row])].end_rejected = True
+        slot.table.topics[int(rows.topic[row])].end_rejected = True
 
 
 def release_rejected_ends(slot: Slot) -> None:
     """Let ends of reassignments that were rejected be tried again."""
     for topic in slot.table.topics:
         topic.end_rejected = False
-
-
-def in_motion(rows: Columns, at: Rows) -> Bools:
-    """Return bool[k]: replicas of the row come or go."""
-    return any_in_row(rows.adding[at] | rows.removing[at])
 
 
 def _relist(changes: Changes, at: Rows, lists: Int32s, motions: Sequence[Motion]) -> None:
@@ -180,10 +171,10 @@ def _done(slot: Slot, at: Rows) -> Bools:
     node, which has no data, waits for nobody.
     """
     rows = slot.table.rows
-    target = (rows.replicas[at] != NONE) & ~rows.removing[at]
+    targets = rows.targets(at)
     in_sync = contains(rows.isr[at], rows.replicas[at])
-    complete = all_in_row(in_sync | ~target)
-    can_lead = any_in_row(target & in_sync & slot.online_replicas(at))
+    complete = all_in_row(in_sync | ~targets)
+    can_lead = any_in_row(targets & in_sync & slot.online_replicas(at))
     hosted = rows.replicas[at] != slot.authority.controller_id
     waits_for_nobody = ~any_in_row(rows.adding[at] | rows.removing[at] & hosted)
     topics = slot.table.topics
@@ -233,11 +224,9 @@ def _finish(slot: Slot, changes: Changes, at: Rows) -> None:
     move_replicas(slot, changes, coming & ~started, ReplicaState.NEW)
     move_replicas(slot, changes, coming, ReplicaState.ONLINE)
     _settle_leader(slot, changes, at)
-    going = rows.removing[at]
-    targets = keep(rows.replicas[at], ~going)
-    _stop_and_delete(slot, changes, slot.table.spread(at, going))
-    none = np.zeros(targets.shape, dtype=bool)
-    replace_replicas(changes, at, targets, none, none)
+    targets = keep(rows.replicas[at], rows.targets(at))
+    _stop_and_delete(slot, changes, slot.table.spread(at, rows.removing[at]))
+    settle_replicas(changes, at, targets)
     changes.metadata[at] = True
     changes.complete(at)
 
@@ -245,11 +234,10 @@ def _finish(slot: Slot, changes: Changes, at: Rows) -> None:
 def _settle_leader(slot: Slot, changes: Changes, at: Rows) -> None:
     """Elect among the replicas that stay, or raise the leader epoch of a leader that stays."""
     rows = slot.table.rows
-    staying = (rows.replicas[at] != NONE) & ~rows.removing[at]
-    led_by = contains(keep(rows.replicas[at], staying), rows.leader[at][:, None])
+    led_by = contains(keep(rows.replicas[at], rows.targets(at)), rows.leader[at][:, None])
     stays: Bools = led_by[:, 0] & slot.online_leader(at)
     told = at[stays & slot.may_write(at)]
-    changes.raise_leader_epoch(told, (rows.replicas[told] != NONE) & ~rows.removing[told])
+    changes.raise_leader_epoch(told, rows.targets(told))
     move_partitions(slot, changes, at[~stays], PartitionState.ONLINE, Strategy.REASSIGN)
 
 
@@ -268,9 +256,7 @@ def _settle_stateless(slot: Slot, changes: Changes, at: Rows) -> None:
     if len(at) == 0:
         return
     rows = slot.table.rows
-    targets = keep(rows.replicas[at], ~rows.removing[at])
-    none = np.zeros(targets.shape, dtype=bool)
-    replace_replicas(changes, at, targets, none, none)
+    settle_replicas(changes, at, keep(rows.replicas[at], rows.targets(at)))
     absent = rows.replica_state[at] == ReplicaState.NON_EXISTENT
     fresh = slot.table.spread(at, (rows.replicas[at] != NONE) & absent)
     move_replicas(slot, changes, fresh, ReplicaState.NEW)

@@ -33,6 +33,12 @@ def replace_replicas(
     rows.removing[at] = pad_columns(removing, width, 0)
 
 
+def settle_replicas(changes: Changes, at: Rows, replicas: Int32s) -> None:
+    """Give rows `at` new lists int32[k, W] of which nothing comes or goes."""
+    none = np.zeros(replicas.shape, dtype=bool)
+    replace_replicas(changes, at, replicas, none, none)
+
+
 def _widen(changes: Changes, width: int) -> None:
     rows = changes.table.rows
     if rows.replicas.shape[1] >= width:

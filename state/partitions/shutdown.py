@@ -99,11 +99,7 @@ def _named(slot: Slot, partitions: tuple[tuple[str, int], ...]) -> Rows:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
-    found = [
-        slot.table.find(topic, np.array(numbers, dtype=np.int32))
-        for topic, numbers in by_topic.items()
-    ]
-    return np.concatenate([np.empty(0, dtype=np.intp), *found])
+    return slot.table.find_all(by_topic)
 
 
 def _relieve(slot: Slot, event: Event, broker_id: int) -> list[Decision]:

@@ -7,7 +7,7 @@ zk_version -1 and leader -1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import takewhile
 
@@ -126,6 +126,15 @@ class Columns:
         stored: Bools = self.zk_version != NO_VERSION
         return stored
 
+    def targets(self, at: Rows) -> Bools:
+        """Return bool[k, R]: the row ends with the replica: it is listed and does not go."""
+        ends_with: Bools = (self.replicas[at] != NONE) & ~self.removing[at]
+        return ends_with
+
+    def in_motion(self, at: Rows) -> Bools:
+        """Return bool[k]: replicas of the row come or go."""
+        return any_in_row(self.adding[at] | self.removing[at])
+
 
 COLUMN_NAMES = tuple(column.name for column in fields(Columns))
 PER_REPLICA = ("replica_state", "offline_dir", "adding", "removing")
@@ -207,6 +216,16 @@ class PartitionTable:
         at = np.minimum(np.searchsorted(numbers, partitions), len(known) - 1)
         return np.where(numbers[at] == partitions, known[at], -1)
 
+    def find_all(self, by_topic: Mapping[str, Sequence[int]]) -> Rows:
+        """Return the row numbers of all partitions by topic, in order, -1 where the slot has
+        none.
+        """
+        found = [
+            self.find(name, np.array(partitions, dtype=np.int32))
+            for name, partitions in by_topic.items()
+        ]
+        return np.concatenate([np.empty(0, dtype=np.intp), *found])
+
     def is_of(self, names: Iterable[str]) -> Bools:
         """Return bool[n]: the row is of one of these topics."""
         indexes = [index for name in names if (index := self._by_name.get(name)) is not None]
@@ -221,9 +240,9 @@ class PartitionTable:
 
     def deletions_held_by_reassignment(self) -> set[str]:
         """Return which of the topics queued for deletion are being reassigned."""
-        rows = self.rows
-        moving = self.is_of(self.deletions) & any_in_row(rows.adding | rows.removing)
-        return {self.topics[topic].name for topic in np.unique(rows.topic[moving]).tolist()}
+        queued = np.flatnonzero(self.is_of(self.deletions))
+        moving = queued[self.rows.in_motion(queued)]
+        return {self.topics[topic].name for topic in np.unique(self.rows.topic[moving]).tolist()}
 
     def in_deletion(self) -> Bools:
         """Return bool[n]: the row's topic is queued for deletion and nothing else may happen to it.

@@ -21,7 +21,6 @@ from state.partitions.own_id import (
 from state.partitions.reassignment import (
     complete_reassignments,
     hold_rejected_ends,
-    in_motion,
     resume_reassignments,
 )
 from state.partitions.rows import observed_columns, select
@@ -132,7 +131,7 @@ def _take_rows(
     at = slot.table.find(observed.topic, observed.partitions)
     late = held_unrepaired(slot, at, columns)
     if rewritten and not late.any():
-        changes.extra_decisions.append(_rewrite(slot, event, known))
+        changes.rewrite_assignment(slot.authority, known.index)
     if known.id_changed:
         _tell_id(slot, changes, at[~new])
     stored = observed.states.present
@@ -228,7 +227,7 @@ def _gone(slot: Slot, event: Event, removed: TopicRemoved) -> list[Decision]:
 def _ended_with(slot: Slot, event: Event, name: str) -> list[Decision]:
     """Return the ends of what was asked for about a topic that is gone."""
     at = slot.table.rows_of(name)
-    moving = at[in_motion(slot.table.rows, at)]
+    moving = at[slot.table.rows.in_motion(at)]
     found = []
     if name in slot.table.deletions:
         found.append(deletion.unmark(slot, event.offset, name))

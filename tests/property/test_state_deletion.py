@@ -6,7 +6,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.partitions.reassignment import in_motion
 from tests.logs.log_parts import BROKERS, TOPICS, deleting
 from tests.logs.partition_intents import catch_up
 from tests.logs.state_logs import INTENTS, SEEDS, Author, Intent, author_of, random_intents
@@ -59,7 +58,7 @@ def test_every_deletion_ends_when_all_brokers_are_back_and_answer(
     answer_all(author)
     slot = author.slot()
     stuck = slot.table.deletions_held_by_reassignment()
-    at = np.flatnonzero(slot.table.is_of(stuck) & in_motion(slot.table.rows, slice(None)))
+    at = np.flatnonzero(slot.table.is_of(stuck) & slot.table.rows.in_motion(slice(None)))
     assert not slot.online_leader(at).all() or not stuck
     assert slot.table.deletions.keys() <= stuck
     assert marked & {topic.name for topic in slot.table.topics} <= stuck

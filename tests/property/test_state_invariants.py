@@ -19,7 +19,6 @@ from state.events import Event
 from state.matrix import NONE, Bools, contains, unpad
 from state.merge import MergedDecision
 from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.reassignment import in_motion
 from state.partitions.slot import Slot
 from state.routing import GROUP_SLOTS, Layout
 from tests.logs.log_parts import OURSELVES, lists_of
@@ -262,7 +261,7 @@ def check_motions(slot: Slot) -> None:
     in_sync = contains(rows.isr, rows.replicas)
     online = slot.online_replicas(np.arange(len(rows)))
     ended = (in_sync | ~target).all(axis=1) & (target & in_sync & online).any(axis=1)
-    moving = in_motion(rows, np.arange(len(rows))) & rows.has_state
+    moving = rows.in_motion(np.arange(len(rows))) & rows.has_state
     ours = rows.controller_epoch <= slot.authority.epoch
     assert not (moving & ended & ours).any()
 
