@@ -43,7 +43,7 @@ def on_controlled_shutdown_checked(
     cluster: Cluster, event: Event, checked: ControlledShutdownChecked
 ) -> list[Decision]:
     """Answer what the slots were asked; ask again when other brokers are alive by now."""
-    if checked.live != tuple(cluster.brokers.live_ids.tolist()):
+    if is_outdated(cluster.brokers, checked):
         return on_controlled_shutdown_requested(cluster, event, checked.request)
     error = shutdown_error(cluster.authority, cluster.brokers, checked.request)
     refused = bool(checked.at_risk)
@@ -79,6 +79,11 @@ def on_controlled_shutdown_allowed(
 def checks_shutdown(config: ClusterConfig, brokers: Brokers, broker_id: int) -> bool:
     """Return whether a broker may shut down only if its partitions can do without it."""
     return config.shutdown_safety_check and broker_id not in brokers.shutdown_allowed
+
+
+def is_outdated(brokers: Brokers, checked: ControlledShutdownChecked) -> bool:
+    """Return whether other brokers are live by now than when a shutdown was checked."""
+    return checked.live != tuple(brokers.live_ids.tolist())
 
 
 def shutdown_error(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from state.blocks import encode_block
-from state.cluster.shutdowns import checks_shutdown, shutdown_error
+from state.cluster.shutdowns import checks_shutdown, is_outdated, shutdown_error
 from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.matrix import Bools, Rows, any_in_row, count_in_row, lengths
@@ -50,7 +50,7 @@ def on_controlled_shutdown_checked(
     """
     if not _may_shut_down(slot, checked.request):
         return []
-    if checked.live != tuple(slot.brokers.live_ids.tolist()):
+    if is_outdated(slot.brokers, checked):
         return on_controlled_shutdown_requested(slot, event, checked.request)
     if not checked.at_risk:
         return _relieve(slot, event, checked.request.broker_id)
