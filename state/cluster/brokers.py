@@ -51,11 +51,6 @@ class Brokers:
         return self._live
 
     @property
-    def shutting_down_ids(self) -> Int32s:
-        """int32[k]: ids of brokers that are shutting down, ascending."""
-        return self._shutting_down_ids
-
-    @property
     def racks(self) -> dict[int, str | None]:
         """The racks of registered brokers by ascending id: where new replicas may be placed.
 
@@ -71,6 +66,10 @@ class Brokers:
     def registered(self, ids: npt.NDArray[np.int32]) -> Bools:
         """Return a mask shaped like ids: the broker is registered; -1 never is."""
         return among(ids, self._registered)
+
+    def is_shutting_down(self, ids: npt.NDArray[np.int32]) -> Bools:
+        """Return a mask shaped like ids: the broker is shutting down; -1 never is."""
+        return among(ids, self._shutting_down_ids)
 
     def epoch(self, broker_id: int) -> int | None:
         """Return a registered broker's epoch, None when it is not registered."""

@@ -106,7 +106,7 @@ def _findings(
     conditions = [
         (replicas == leader[:, None], Finding.ELECTED),
         (~slot.brokers.registered(replicas), Finding.NOT_REGISTERED),
-        (np.isin(replicas, slot.brokers.shutting_down_ids), Finding.SHUTTING_DOWN),
+        (slot.brokers.is_shutting_down(replicas), Finding.SHUTTING_DOWN),
         (rows.offline_dir[at], Finding.LOG_DIR_FAILED),
         (rows.removing[at] & (rule is Rule.REASSIGNED_PARTITION_ELECTED), Finding.BEING_REMOVED),
         (~in_sync, Finding.NOT_IN_SYNC),

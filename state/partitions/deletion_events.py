@@ -25,7 +25,6 @@ from state.payloads.topics import (
     TopicDeletionWithdrawn,
 )
 from state.protocol_errors import ProtocolError
-from state.topic_ids import topic_id_to_text
 
 
 def on_topic_deletion_requested(
@@ -136,9 +135,7 @@ def _error(slot: Slot, request: DeleteTopicRequested) -> ProtocolError | None:
     if not slot.config.delete_topics:
         return ProtocolError.TOPIC_DELETION_DISABLED
     topic = slot.table.topic(request.topic)
-    if request.topic_id is not None and (
-        topic is None or topic_id_to_text(topic.topic_id) != request.topic_id
-    ):
+    if request.topic_id is not None and (topic is None or not topic.is_meant(request.topic_id)):
         return ProtocolError.UNKNOWN_TOPIC_ID
     marked = slot.table.deletions.get(request.topic)
     if topic is None or (marked is not None and marked.started):

@@ -165,11 +165,9 @@ def _elected(slot: Slot, at: Rows, strategy: Strategy, *, force_unclean: bool) -
             return _Elected(leader, isr, assignment != NONE, clean)
         case Strategy.CONTROLLED_SHUTDOWN:
             registered = slot.registered_replicas(at)
-            shutting_down = slot.brokers.shutting_down_ids
-            leader = election.controlled_shutdown_leader(
-                assignment, isr, registered, np.isin(assignment, shutting_down)
-            )
-            left = keep(isr, ~np.isin(isr, shutting_down) & (isr != NONE))
+            shutting_down = slot.brokers.is_shutting_down(assignment)
+            leader = election.controlled_shutdown_leader(assignment, isr, registered, shutting_down)
+            left = keep(isr, ~slot.brokers.is_shutting_down(isr))
             return _Elected(leader, left, registered, clean)
 
 

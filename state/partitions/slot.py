@@ -10,7 +10,7 @@ import numpy as np
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.cluster.config import ClusterConfig
-from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, contains
+from state.matrix import NONE, Bools, Int32s, Rows, among, any_in_row, contains
 from state.partitions.ballots import Ballot
 from state.partitions.table import PartitionTable
 
@@ -38,7 +38,7 @@ class Slot:
 
     def hosted_by(self, ids: Iterable[int]) -> Bools:
         """Return bool[n, R]: the replica is on one of these brokers."""
-        return np.isin(self.table.rows.replicas, np.array(sorted(ids), dtype=np.int32))
+        return among(self.table.rows.replicas, np.array(sorted(ids), dtype=np.int32))
 
     def online_replicas(self, at: Rows) -> Bools:
         """Return bool[k, R]: the replica's broker is live and its log directory is not known to
