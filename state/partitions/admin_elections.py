@@ -6,6 +6,8 @@ leader counts as one that has none now.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from state.decisions import Decision
@@ -24,6 +26,11 @@ from state.payloads.admin import NOT_ELECTED, ElectionType, ElectLeadersRequeste
 from state.protocol_errors import ProtocolError
 from state.replies import partitions_reply
 from state.reply_bodies import ControllerApi, PartitionError
+
+_STRATEGY_OF: Mapping[ElectionType, Strategy] = {
+    ElectionType.PREFERRED: Strategy.PREFERRED,
+    ElectionType.UNCLEAN: Strategy.UNCLEAN,
+}
 
 
 def on_elect_leaders_requested(
@@ -58,10 +65,7 @@ def _elect(slot: Slot, changes: Changes, at: Rows, election_type: ElectionType) 
     leader = slot.table.rows.leader[at]
     preferred = preferred_replicas(slot)[at]
     needed = needs_election(election_type, leader, preferred, slot.brokers.live(leader))
-    unclean = election_type is ElectionType.UNCLEAN
-    strategy = Strategy.OFFLINE if unclean else Strategy.PREFERRED
-    online = PartitionState.ONLINE
-    move_partitions(slot, changes, at[needed], online, strategy, force_unclean=unclean)
+    move_partitions(slot, changes, at[needed], PartitionState.ONLINE, _STRATEGY_OF[election_type])
     errors = np.where(changes.write[at], ProtocolError.NONE, NOT_ELECTED[election_type])
     return np.where(needed, errors, ProtocolError.ELECTION_NOT_NEEDED).astype(np.int32)
 

@@ -55,23 +55,21 @@ def note_election(
     at: Rows,
     rule: Rule,
     leader: Int32s,
-    unclean: Bools | None = None,
     *,
-    force_unclean: bool = False,
+    unclean: Bools | None = None,
+    unclean_allowed: Bools | None = None,
 ) -> None:
     """Add a ballot for each of the rows `at` to the slot's list, if it has one.
 
-    leader int32[k]: the outcome, not in the rows yet; unclean bool[k]: it was an unclean election
-    (None: none was). force_unclean: it would have been allowed whatever the configuration says.
+    leader int32[k]: the outcome, not in the rows yet. unclean, unclean_allowed bool[k]: who won was
+    not in the ISR, or need not have been; None where no election was of that kind.
     """
     if slot.ballots is None:
         return
     never = np.zeros(len(at), dtype=bool)
     unclean = never if unclean is None else unclean
-    allowed = slot.unclean_allowed(at) if rule is Rule.OFFLINE_PARTITION_ELECTED else never
-    slot.ballots.extend(
-        _ballots(slot, at, rule, leader, unclean=unclean, allowed=allowed | force_unclean)
-    )
+    allowed = never if unclean_allowed is None else unclean_allowed
+    slot.ballots.extend(_ballots(slot, at, rule, leader, unclean=unclean, allowed=allowed))
 
 
 def _ballots(

@@ -8,7 +8,8 @@ does.
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Mapping
+from enum import Enum, auto
 
 import numpy as np
 
@@ -17,12 +18,23 @@ from state.matrix import NONE, Bools, Int32s, contains, first_where
 
 
 class Strategy(Enum):
-    """Election strategies, each with the rule its result is filed under."""
+    """Election strategies; UNCLEAN is OFFLINE whatever the topics' configuration allows."""
 
-    OFFLINE = Rule.OFFLINE_PARTITION_ELECTED
-    REASSIGN = Rule.REASSIGNED_PARTITION_ELECTED
-    PREFERRED = Rule.PREFERRED_REPLICA_ELECTED
-    CONTROLLED_SHUTDOWN = Rule.CONTROLLED_SHUTDOWN_ELECTED
+    OFFLINE = auto()
+    UNCLEAN = auto()
+    REASSIGN = auto()
+    PREFERRED = auto()
+    CONTROLLED_SHUTDOWN = auto()
+
+
+RULE_OF: Mapping[Strategy, Rule] = {
+    Strategy.OFFLINE: Rule.OFFLINE_PARTITION_ELECTED,
+    Strategy.UNCLEAN: Rule.OFFLINE_PARTITION_ELECTED,
+    Strategy.REASSIGN: Rule.REASSIGNED_PARTITION_ELECTED,
+    Strategy.PREFERRED: Rule.PREFERRED_REPLICA_ELECTED,
+    Strategy.CONTROLLED_SHUTDOWN: Rule.CONTROLLED_SHUTDOWN_ELECTED,
+}
+"""The rule that an election is filed under, but where an unclean leader won."""
 
 
 def new_partition_leader(assignment: Int32s, live: Bools) -> Int32s:

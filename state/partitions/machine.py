@@ -30,7 +30,7 @@ from state.matrix import (
 from state.partitions import election
 from state.partitions.ballots import note_election
 from state.partitions.changes import Changes
-from state.partitions.election import Strategy
+from state.partitions.election import RULE_OF, Strategy
 from state.partitions.legal import (
     PartitionState,
     ReplicaState,
@@ -50,13 +50,8 @@ def move_partitions(
     at: Rows,
     target: PartitionState,
     strategy: Strategy = Strategy.OFFLINE,
-    *,
-    force_unclean: bool = False,
 ) -> None:
-    """Move partitions to a state; towards ONLINE a leader is chosen with the strategy.
-
-    force_unclean lets an offline election ignore the topics' configuration.
-    """
+    """Move partitions to a state; towards ONLINE a leader is chosen with the strategy."""
     if len(at) == 0:
         return
     rows = slot.table.rows
@@ -70,7 +65,7 @@ def move_partitions(
     if is_new.any():
         _initialise(slot, changes, at[is_new])
     if not is_new.all():
-        _elect(slot, changes, at[~is_new], strategy, force_unclean=force_unclean)
+        _elect(slot, changes, at[~is_new], strategy)
 
 
 def _initialise(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -92,15 +87,18 @@ def _initialise(slot: Slot, changes: Changes, at: Rows) -> None:
     changes.mark_written(at, Rule.NEW_PARTITION_ELECTED)
 
 
-def _elect(
-    slot: Slot, changes: Changes, at: Rows, strategy: Strategy, *, force_unclean: bool
-) -> None:
+def _elect(slot: Slot, changes: Changes, at: Rows, strategy: Strategy) -> None:
     rows = slot.table.rows
     at = _readable(slot, changes, at, PartitionState.ONLINE)
-    found = _elected(slot, at, strategy, force_unclean=force_unclean)
+    found = _elected(slot, at, strategy)
     led = found.leader != NO_LEADER
     note_election(
-        slot, at, strategy.value, found.leader, found.unclean, force_unclean=force_unclean
+        slot,
+        at,
+        RULE_OF[strategy],
+        found.leader,
+        unclean=found.unclean,
+        unclean_allowed=found.unclean_allowed,
     )
     changes.refusals.add_partitions(at[~led], PartitionState.ONLINE, RefusalReason.NO_CANDIDATE)
     at, unclean = at[led], found.unclean[led]
@@ -110,7 +108,7 @@ def _elect(
     if slot.config.leader_recovery:
         rows.recovery[at[unclean]] = 1
     changes.recipients[at] |= found.recipients[led]
-    rule = np.where(unclean, Rule.UNCLEAN_ELECTED, strategy.value).astype(np.int8)
+    rule = np.where(unclean, Rule.UNCLEAN_ELECTED, RULE_OF[strategy]).astype(np.int8)
     changes.mark_written(at, rule)
 
 
@@ -135,40 +133,42 @@ class _Elected:
     """What an election in k rows comes to.
 
     leader int32[k]: NO_LEADER where nobody may lead. isr int32[k, W]. recipients bool[k, R]: who
-    gets LeaderAndIsr. unclean bool[k]: the leader was not in the ISR.
+    gets LeaderAndIsr. unclean bool[k]: the leader was not in the ISR. unclean_allowed bool[k]: it
+    need not have been.
     """
 
     leader: Int32s
     isr: Int32s
     recipients: Bools
     unclean: Bools
+    unclean_allowed: Bools
 
 
-def _elected(slot: Slot, at: Rows, strategy: Strategy, *, force_unclean: bool) -> _Elected:
+def _elected(slot: Slot, at: Rows, strategy: Strategy) -> _Elected:
     rows = slot.table.rows
     assignment, isr = rows.replicas[at], rows.isr[at]
     live = slot.online_replicas(at)
-    clean = np.zeros(len(at), dtype=bool)
+    never = np.zeros(len(at), dtype=bool)
     match strategy:
-        case Strategy.OFFLINE:
-            allowed = slot.unclean_allowed(at) | force_unclean
+        case Strategy.OFFLINE | Strategy.UNCLEAN:
+            allowed = ~never if strategy is Strategy.UNCLEAN else slot.unclean_allowed(at)
             leader, unclean = election.offline_leader(assignment, isr, live, allowed)
             left = keep(isr, slot.online_members(at) & ~unclean[:, None])
             left[unclean, :1] = leader[unclean, None]
-            return _Elected(leader, left, live, unclean)
+            return _Elected(leader, left, live, unclean, allowed)
         case Strategy.REASSIGN:
             targets = rows.targets(at)
             leader = election.reassigned_leader(assignment, isr, live, targets)
-            return _Elected(leader, isr, targets, clean)
+            return _Elected(leader, isr, targets, never, never)
         case Strategy.PREFERRED:
             leader = election.preferred_leader(assignment, isr, live)
-            return _Elected(leader, isr, assignment != NONE, clean)
+            return _Elected(leader, isr, assignment != NONE, never, never)
         case Strategy.CONTROLLED_SHUTDOWN:
             registered = slot.registered_replicas(at)
             shutting_down = slot.brokers.is_shutting_down(assignment)
             leader = election.controlled_shutdown_leader(assignment, isr, registered, shutting_down)
             left = keep(isr, ~slot.brokers.is_shutting_down(isr))
-            return _Elected(leader, left, registered, clean)
+            return _Elected(leader, left, registered, never, never)
 
 
 def move_replicas(slot: Slot, changes: Changes, mask: Bools, target: ReplicaState) -> None:

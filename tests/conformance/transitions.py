@@ -34,11 +34,12 @@ def partition_transition(world: World, event: dict[str, Any]) -> None:
     only(event, {"event", "partitions", "to", "strategy", "allow_unclean"}, "partition_transition")
     target = names.partition_state(event["to"])
     strategy = _strategy(event.get("strategy", "offline"))
+    if strategy is Strategy.OFFLINE and event.get("allow_unclean", False):
+        strategy = Strategy.UNCLEAN
 
     def move(slot: Slot, changes: Changes) -> None:
         rows = _rows(slot, [names.topic_partition(name) for name in event["partitions"]])
-        unclean = bool(event.get("allow_unclean", False))
-        move_partitions(slot, changes, rows, target, strategy, force_unclean=unclean)
+        move_partitions(slot, changes, rows, target, strategy)
 
     _drive(world, move)
 
