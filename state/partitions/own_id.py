@@ -25,6 +25,7 @@ from state.partitions.legal import ReplicaState
 from state.partitions.machine import move_replicas
 from state.partitions.reassignment import begin_reassignments, motion_of
 from state.partitions.replica_lists import settle_replicas
+from state.partitions.rows import observed_columns
 from state.partitions.slot import Slot
 from state.partitions.table import Columns
 from state.payloads.topics import TopicObserved
@@ -37,7 +38,7 @@ def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, boo
     A broker that creates a topic by itself draws replicas from its metadata, which lists us. The
     place goes to a registered broker that is not in the list yet; with none left it is dropped, and
     so it is where we are to be removed: where a leader was told of us, by a reassignment
-    (`own_id_to_remove`). A list of nobody else waits for a broker (`repair_waiting`). A topic that
+    (`observed_rows`). A list of nobody else waits for a broker (`repair_waiting`). A topic that
     cannot be written stays as it is.
     """
     replicas = observed.replicas.copy()
@@ -104,7 +105,24 @@ def _instead(racks: Mapping[int, str | None], replicas: list[int], partition: in
     return best[partition % len(best)] if best else None
 
 
-def added_for_own_id(observed: TopicObserved, replicas: Int32s) -> Bools:
+def observed_rows(
+    slot: Slot, observed: TopicObserved, replicas: Int32s, topic: int, *, repaired: bool
+) -> Columns:
+    """Return the rows of an observed topic; where a leader was told of us, who takes our place
+    comes, and we go, as by a reassignment.
+
+    replicas int32[n, R], repaired: as `without_controller` returns them. topic: its index.
+    """
+    columns = observed_columns(observed, replicas, topic)
+    if repaired:
+        columns.adding |= _added_for_own_id(observed, replicas)
+    ours = _own_id_to_remove(slot, observed, replicas)
+    columns.adding &= ~ours
+    columns.removing |= ours
+    return columns
+
+
+def _added_for_own_id(observed: TopicObserved, replicas: Int32s) -> Bools:
     """Return bool[n, R]: the replica took our place in a partition that has a state, so it is to be
     added as by a reassignment.
 
@@ -116,7 +134,7 @@ def added_for_own_id(observed: TopicObserved, replicas: Int32s) -> Bools:
     return added
 
 
-def own_id_to_remove(slot: Slot, observed: TopicObserved, replicas: Int32s) -> Bools:
+def _own_id_to_remove(slot: Slot, observed: TopicObserved, replicas: Int32s) -> Bools:
     """Return bool[n, R]: our place among replicas, which is to be removed as by a reassignment.
 
     A leader that was told of us hears so with a higher epoch: with the one it knows it would keep

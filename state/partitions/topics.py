@@ -12,9 +12,8 @@ from state.partitions import deletion
 from state.partitions.assignment import assignment_decision, reassignment_end
 from state.partitions.changes import Changes
 from state.partitions.own_id import (
-    added_for_own_id,
     held_unrepaired,
-    own_id_to_remove,
+    observed_rows,
     repair_held,
     without_controller,
 )
@@ -23,7 +22,7 @@ from state.partitions.reassignment import (
     hold_rejected_ends,
     resume_reassignments,
 )
-from state.partitions.rows import observed_columns, select
+from state.partitions.rows import select
 from state.partitions.slot import Slot
 from state.partitions.starting import create_partitions, elect_offline, start_rows
 from state.partitions.states import adopt_states, drop_unlisted, raise_unwritten
@@ -50,17 +49,12 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     replicas, repaired = without_controller(slot, observed)
     known = _take_topic(slot, observed, afresh=loading)
     rewritten = (repaired or known.unwritten) and not observed.unwritable
-    columns = observed_columns(observed, replicas, known.index)
-    if repaired:
-        columns.adding |= added_for_own_id(observed, replicas)
-    ours = own_id_to_remove(slot, observed, replicas)
-    columns.adding &= ~ours
-    columns.removing |= ours
-    if not loading and not observed.unwritable and _grows_in_deletion(slot, observed):
-        return [_rewrite(slot, event, known)]
+    columns = observed_rows(slot, observed, replicas, known.index, repaired=repaired)
     if loading:
         slot.table.add_rows(columns)
         return [_rewrite(slot, event, known)] if rewritten else []
+    if not observed.unwritable and _grows_in_deletion(slot, observed):
+        return [_rewrite(slot, event, known)]
     return _take_rows(slot, event, observed, columns, known, rewritten=rewritten)
 
 
