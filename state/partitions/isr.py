@@ -110,7 +110,7 @@ def _alter(
     errors = _errors(slot, asked)
     _accept(slot, changes, asked, (errors == ProtocolError.NONE) & ~_already_so(slot, asked))
     complete_reassignments(slot, changes, asked.at[errors == ProtocolError.NONE])
-    return asked.at, _soften(slot, changes, asked, errors)
+    return asked.at, _answer_by_version(slot, changes, asked, errors)
 
 
 def _asked(slot: Slot, requests: Sequence[AlterPartitionRequested]) -> _AskedRows:
@@ -197,17 +197,17 @@ def _accept(slot: Slot, changes: Changes, asked: _AskedRows, accepted: Bools) ->
     changes.mark_written(taken, Rule.ISR_ALTERED_BY_LEADER, bump=False)
 
 
-def _soften(slot: Slot, changes: Changes, asked: _AskedRows, errors: Int32s) -> Int32s:
-    """Replace errors that brokers of 2.8 never recover from, and bump the leader epoch of those
-    partitions, and of those whose leader was told of other replicas.
+def _answer_by_version(slot: Slot, changes: Changes, asked: _AskedRows, errors: Int32s) -> Int32s:
+    """Return int32[k] errors as leaders are told them. Where brokers of 2.8 would never recover
+    from the error, and where the leader was told of other replicas, the leader epoch is raised.
     """
-    softened = bearable(errors, asked.version)
-    waiting = (softened != errors) | _told_otherwise(slot, asked, errors)
+    told = errors_for_version(errors, asked.version)
+    waiting = (told != errors) | _told_otherwise(slot, asked, errors)
     if not waiting.any():
         return errors
     rows = asked.at[waiting]
     changes.raise_leader_epoch(rows, slot.registered_replicas(rows))
-    return softened
+    return told
 
 
 def _told_otherwise(slot: Slot, asked: _AskedRows, errors: Int32s) -> Bools:
@@ -228,15 +228,15 @@ def _told_otherwise(slot: Slot, asked: _AskedRows, errors: Int32s) -> Bools:
     return otherwise
 
 
-def bearable(errors: Int32s, version: Int32s | int) -> Int32s:
+def errors_for_version(errors: Int32s, version: Int32s | int) -> Int32s:
     """Return partitions' errors as leaders that asked in a version of AlterPartition are told them:
     INVALID_UPDATE_VERSION in place of those that they would never recover from.
 
     errors: int32[n]. version: of each, or of all.
     """
-    deadly = np.isin(errors, _UNKNOWN_TO_OLD_LEADERS)
-    deadly &= np.less(version, _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW)
-    return np.where(deadly, np.int32(ProtocolError.INVALID_UPDATE_VERSION), errors)
+    unknown = np.isin(errors, _UNKNOWN_TO_OLD_LEADERS)
+    unknown &= np.less(version, _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW)
+    return np.where(unknown, np.int32(ProtocolError.INVALID_UPDATE_VERSION), errors)
 
 
 def _answered(

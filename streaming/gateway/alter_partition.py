@@ -12,7 +12,7 @@ import numpy as np
 
 from state.event_kinds import EventKind
 from state.json_values import replica_ids
-from state.partitions.isr import bearable
+from state.partitions.isr import errors_for_version
 from state.protocol_errors import ProtocolError
 from state.reply_bodies import IsrAnswer
 from state.topic_ids import topic_id_to_text
@@ -168,7 +168,7 @@ def _answer(topic: _Topic, decided: list[IsrAnswer], version: int) -> Body:
     answers = [*decided, *refused]
     errors = [one["error"] for one in answers]
     if any(errors):
-        errors = bearable(np.array(errors, dtype=np.int32), version).tolist()
+        errors = errors_for_version(np.array(errors, dtype=np.int32), version).tolist()
     return {
         "topic_name": topic.name,
         "topic_id": topic.topic_id,
