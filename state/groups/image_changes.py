@@ -8,7 +8,14 @@ from typing import Any, Protocol
 
 from state.groups import change_bodies as bodies
 from state.groups.change_kinds import ChangeKind
-from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition, read_rows
+from state.groups.offset_rows import (
+    UNLOGGED,
+    OffsetRow,
+    OffsetRows,
+    TopicPartition,
+    read_rows,
+    revert,
+)
 from state.groups.states import GroupState
 
 
@@ -39,7 +46,7 @@ class DirectCommit(Protocol):
     def partitions(self) -> Sequence[TopicPartition]:
         """The partitions whose offsets it commits."""
 
-    def rows(self) -> dict[TopicPartition, OffsetRow]:
+    def rows(self) -> OffsetRows:
         """Return what it commits, at the position UNLOGGED."""
 
 
@@ -58,12 +65,12 @@ class GroupView:
     members: dict[str, MemberView] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     assigned_as: dict[str, str] = field(default_factory=dict)
-    pending: dict[int, dict[TopicPartition, OffsetRow]] = field(default_factory=dict)
-    _offsets: dict[TopicPartition, OffsetRow] = field(default_factory=dict)
+    pending: dict[int, OffsetRows] = field(default_factory=dict)
+    _offsets: OffsetRows = field(default_factory=dict)
     _unopened: dict[Hashable, DirectCommit] = field(default_factory=dict)
 
     @property
-    def offsets(self) -> dict[TopicPartition, OffsetRow]:
+    def offsets(self) -> OffsetRows:
         """The committed offsets; what is changed in them is kept."""
         if self._unopened:
             for one in self._unopened.values():
@@ -204,11 +211,8 @@ def _transaction_completed(view: GroupView, change: bodies.TransactionCompleted)
 
 
 def _transaction_reverted(view: GroupView, change: bodies.TransactionReverted) -> None:
-    rows = view.pending.get(change["producer_id"], {})
-    for topic, partition in change["partitions"]:
-        rows.pop((topic, partition), None)
-    if not rows:
-        view.pending.pop(change["producer_id"], None)
+    partitions = ((topic, partition) for topic, partition in change["partitions"])
+    revert(view.pending, change["producer_id"], partitions)
 
 
 def _offsets_removed(view: GroupView, change: bodies.OffsetsRemoved) -> None:

@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from state.groups.offset_rows import OffsetRow, TopicPartition, rows_values
+from state.groups.offset_rows import (
+    OffsetRow,
+    OffsetRows,
+    TopicPartition,
+    publish,
+    rows_values,
+)
 
 GroupPartition = tuple[str, TopicPartition]
 """A group and a partition that it commits."""
@@ -64,12 +70,8 @@ class LoadedPartition:
     def marker(self, producer: int, *, committed: bool) -> None:
         """Take the marker that ends a producer's transaction."""
         rows = self._pending.pop(producer, {})
-        if not committed:
-            return
-        for key, row in rows.items():
-            held = self._offsets.get(key)
-            if held is None or held.position < row.position:
-                self._offsets[key] = row
+        if committed:
+            publish(self._offsets, rows)
 
     def topics(self) -> set[str]:
         """Return the topics that there are offsets of."""
@@ -78,10 +80,10 @@ class LoadedPartition:
 
     def observed(self, partition: int, epoch: int) -> Iterator[dict[str, Any]]:
         """Yield the payload of a group_observed event for each group, by name."""
-        offsets: dict[str, dict[TopicPartition, OffsetRow]] = {}
+        offsets: dict[str, OffsetRows] = {}
         for (group, of), row in self._offsets.items():
             offsets.setdefault(group, {})[of] = row
-        pending: dict[str, dict[int, dict[TopicPartition, OffsetRow]]] = {}
+        pending: dict[str, dict[int, OffsetRows]] = {}
         for producer, rows in self._pending.items():
             for (group, of), row in rows.items():
                 pending.setdefault(group, {}).setdefault(producer, {})[of] = row

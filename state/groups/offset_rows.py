@@ -5,16 +5,17 @@ A row in JSON is [topic, partition, offset, leader_epoch, metadata, commit_ms, e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from state.json_values import int32, int64, optional_int64, text
 
 TopicPartition: TypeAlias = tuple[str, int]
 
-LOADED_BEFORE = 1 << 62
+_BEYOND_ALL_OFFSETS = 1 << 62
+"""More than any offset, of a record or of an event."""
 
-UNLOGGED = LOADED_BEFORE
+UNLOGGED = _BEYOND_ALL_OFFSETS
 """Position of a row that is committed and that the event log does not have, or not yet: after all
 that is decided.
 """
@@ -36,9 +37,14 @@ class OffsetRow(NamedTuple):
     position: int
 
 
+OffsetRows: TypeAlias = dict[TopicPartition, OffsetRow]
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
 def loaded_position(log_offset: int) -> int:
     """Return the position of a record that was read from `__consumer_offsets`."""
-    return log_offset - LOADED_BEFORE
+    return log_offset - _BEYOND_ALL_OFFSETS
 
 
 def row_values(partition: TopicPartition, row: OffsetRow) -> list[Any]:
@@ -65,6 +71,31 @@ def read_row(values: Any) -> tuple[TopicPartition, OffsetRow]:
     return (text(topic), int32(partition)), row
 
 
-def read_rows(values: Iterable[Any]) -> dict[TopicPartition, OffsetRow]:
+def read_rows(values: Iterable[Any]) -> OffsetRows:
     """Return rows out of JSON; raises TypeError, ValueError."""
     return dict(read_row(one) for one in values)
+
+
+def publish(
+    committed: dict[_Key, OffsetRow], rows: Mapping[_Key, OffsetRow]
+) -> dict[_Key, OffsetRow]:
+    """Commit the rows of a transaction that ended, and return those that are visible now: where a
+    row was appended later, that one stays.
+    """
+    visible = {}
+    for key, row in rows.items():
+        held = committed.get(key)
+        if held is None or held.position < row.position:
+            committed[key] = visible[key] = row
+    return visible
+
+
+def revert(
+    pending: dict[int, OffsetRows], producer: int, partitions: Iterable[TopicPartition]
+) -> None:
+    """Take rows of a producer's open transaction back; without any left it has nothing pending."""
+    rows = pending.get(producer, {})
+    for partition in partitions:
+        rows.pop(partition, None)
+    if not rows:
+        pending.pop(producer, None)

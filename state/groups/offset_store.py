@@ -6,13 +6,11 @@ Heartbeats and rebalances of a group pass its offsets on as they are stored.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TypeAlias
 
 import orjson
 
-from state.groups.offset_rows import OffsetRow, TopicPartition
+from state.groups.offset_rows import OffsetRow, OffsetRows, TopicPartition
 
-Rows: TypeAlias = dict[TopicPartition, OffsetRow]
 _NOTHING = b""
 
 
@@ -28,8 +26,8 @@ class OffsetStore:
     def __init__(self, encoded: bytes | None = None) -> None:
         """Take stored offsets; none, and so open at once, by default."""
         self._encoded: bytes | None = encoded
-        self._rows: Rows = {}
-        self._pending: dict[int, Rows] = {}
+        self._rows: OffsetRows = {}
+        self._pending: dict[int, OffsetRows] = {}
 
     def _open(self) -> None:
         if self._encoded is None:
@@ -41,13 +39,13 @@ class OffsetStore:
         self._encoded = None
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> OffsetRows:
         """The committed offsets; what is changed in them is kept."""
         self._open()
         return self._rows
 
     @property
-    def pending(self) -> dict[int, Rows]:
+    def pending(self) -> dict[int, OffsetRows]:
         """The offsets of open transactions; what is changed in them is kept."""
         self._open()
         return self._pending
@@ -92,14 +90,14 @@ class OffsetStore:
         return orjson.dumps([_by_topic(self._rows), pending])
 
 
-def _by_topic(rows: Rows) -> list[list[object]]:
+def _by_topic(rows: OffsetRows) -> list[list[object]]:
     found: dict[str, list[list[object]]] = {}
     for (topic, partition), row in sorted(rows.items()):
         found.setdefault(topic, []).append([partition, *row])
     return [[topic, of_topic] for topic, of_topic in found.items()]
 
 
-def _flat(by_topic: list[tuple[str, list[list[int]]]]) -> Rows:
+def _flat(by_topic: list[tuple[str, list[list[int]]]]) -> OffsetRows:
     return {
         (topic, values[0]): OffsetRow._make(values[1:])
         for topic, of_topic in by_topic

@@ -9,8 +9,13 @@ from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
 from state.groups.member import NEVER
 from state.groups.membership import member_error, sender_error, touch
-from state.groups.offset_rows import OffsetRow, TopicPartition, rows_values
-from state.groups.offset_store import Rows
+from state.groups.offset_rows import (
+    OffsetRow,
+    OffsetRows,
+    TopicPartition,
+    publish,
+    rows_values,
+)
 from state.groups.payloads.offsets import (
     OffsetCommitRequested,
     OffsetDeleteRequested,
@@ -121,13 +126,13 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
     )
 
 
-def _storable(turn: Turn, request: Commit) -> tuple[Rows, list[TopicPartition]]:
+def _storable(turn: Turn, request: Commit) -> tuple[OffsetRows, list[TopicPartition]]:
     """Return the rows of what is committed, and the partitions whose metadata is too large."""
     expire_ms = None
     if isinstance(request, OffsetCommitRequested) and request.retention_ms is not None:
         expire_ms = min(turn.now_ms + request.retention_ms, NEVER)
     limit = turn.config.offset_metadata_max_bytes
-    rows: Rows = {}
+    rows: OffsetRows = {}
     too_large: list[TopicPartition] = []
     for one in request.offsets:
         if one.metadata and _java_length(one.metadata) > limit:
@@ -137,7 +142,9 @@ def _storable(turn: Turn, request: Commit) -> tuple[Rows, list[TopicPartition]]:
     return rows, too_large
 
 
-def _keep_pending(turn: Turn, group: Group, request: TxnOffsetCommitRequested, rows: Rows) -> Step:
+def _keep_pending(
+    turn: Turn, group: Group, request: TxnOffsetCommitRequested, rows: OffsetRows
+) -> Step:
     """Keep rows until the transaction ends."""
     group.store.pending.setdefault(request.producer_id, {}).update(rows)
     step = turn.write(
@@ -177,13 +184,7 @@ def complete_transaction(turn: Turn, group: Group, done: TransactionCompleted) -
     rows = group.store.pending.pop(done.producer_id, None)
     if rows is None:
         return
-    visible: dict[TopicPartition, OffsetRow] = {}
-    if done.committed:
-        committed = group.store.rows
-        for partition, row in sorted(rows.items()):
-            held = committed.get(partition)
-            if held is None or held.position < row.position:
-                committed[partition] = visible[partition] = row
+    visible = publish(group.store.rows, dict(sorted(rows.items()))) if done.committed else {}
     turn.change(
         {
             "change": ChangeKind.TRANSACTION_COMPLETED,

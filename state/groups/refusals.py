@@ -20,7 +20,7 @@ from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
 from state.groups.group_turn import described, with_group
 from state.groups.membership import note_replaced, touch
-from state.groups.offset_rows import rows_values
+from state.groups.offset_rows import revert, rows_values
 from state.groups.payloads.offsets import GroupRecordsOvertaken, GroupRecordsRefused
 from state.groups.rebalance import maybe_prepare
 from state.groups.slot import GroupSlot
@@ -115,11 +115,7 @@ def _refuse_transaction(
 ) -> None:
     if group is not None:
         producer = undo["producer_id"]
-        rows = group.store.pending.get(producer, {})
-        for partition in refusal.offsets:
-            rows.pop(partition, None)
-        if not rows:
-            group.store.pending.pop(producer, None)
+        revert(group.store.pending, producer, refusal.offsets)
         turn.change(
             {
                 "change": ChangeKind.TRANSACTION_REVERTED,

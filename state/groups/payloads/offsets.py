@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from state.bodies import Undo
-from state.groups.offset_rows import OffsetRow, TopicPartition, read_row, read_rows
+from state.groups.offset_rows import (
+    OffsetRow,
+    OffsetRows,
+    TopicPartition,
+    read_row,
+    read_rows,
+)
 from state.groups.payloads.requests import GroupRequest, request_fields
 from state.json_values import (
     int32,
@@ -210,7 +216,7 @@ class GroupRecordsOvertaken:
     group: str
     write: tuple[int, int]
     producer_id: int | None
-    offsets: dict[TopicPartition, OffsetRow]
+    offsets: OffsetRows
 
 
 def group_records_overtaken(body: dict[str, Any]) -> GroupRecordsOvertaken:

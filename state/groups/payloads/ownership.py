@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.groups.config import checked_group_config
-from state.groups.offset_rows import OffsetRow, TopicPartition, read_rows
+from state.groups.offset_rows import OffsetRows, read_rows
 from state.json_values import (
     base64_text,
     int32,
@@ -70,8 +70,8 @@ class GroupObserved:
     epoch: int
     group: str
     metadata: ObservedMetadata | None
-    offsets: dict[TopicPartition, OffsetRow]
-    pending: dict[int, dict[TopicPartition, OffsetRow]]
+    offsets: OffsetRows
+    pending: dict[int, OffsetRows]
 
 
 def group_observed(body: dict[str, Any]) -> GroupObserved:
