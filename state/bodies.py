@@ -48,7 +48,7 @@ def endpoint_bodies(values: Iterable[object]) -> tuple[EndpointBody, ...]:
     return cast("tuple[EndpointBody, ...]", objects(values))
 
 
-class RegisteredBroker(TypedDict):
+class RegistrationBody(TypedDict):
     """A registered broker; its epoch is the czxid of its registration."""
 
     id: int
@@ -60,7 +60,7 @@ class RegisteredBroker(TypedDict):
 class UpdateBrokers(Claim):
     """update_brokers."""
 
-    brokers: list[RegisteredBroker]
+    brokers: list[RegistrationBody]
     introduced: list[int]
     complete: bool
     controller_id: int

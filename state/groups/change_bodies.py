@@ -9,7 +9,7 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, final
 
 from state.groups.change_kinds import ChangeKind
 
-Row: TypeAlias = list[Any]
+OffsetValues: TypeAlias = list[Any]
 """A committed offset as `offset_rows.row_values` gives it."""
 
 Partition: TypeAlias = list[Any]
@@ -36,7 +36,7 @@ class GroupCreated(Dated):
     change: Literal[ChangeKind.GROUP_CREATED]
 
 
-class DescribedMember(Timeouts):
+class NewMember(Timeouts):
     """A member that was not there before."""
 
     member: str
@@ -46,7 +46,7 @@ class DescribedMember(Timeouts):
 
 
 @final
-class MemberAdded(Dated, DescribedMember):
+class MemberAdded(Dated, NewMember):
     """A member joined; protocol_type: the group's."""
 
     change: Literal[ChangeKind.MEMBER_ADDED]
@@ -119,7 +119,7 @@ class GroupEmptied(Dated):
     generation: int
 
 
-class LoadedMember(DescribedMember):
+class LoadedMember(NewMember):
     """A member that a load found."""
 
     metadata: str
@@ -144,8 +144,8 @@ class GroupLoaded(Dated):
     change: Literal[ChangeKind.GROUP_LOADED]
     state: str
     metadata: LoadedMetadata
-    offsets: list[Row]
-    pending: list[tuple[int, list[Row]]]
+    offsets: list[OffsetValues]
+    pending: list[tuple[int, list[OffsetValues]]]
 
 
 @final
@@ -161,7 +161,7 @@ class OffsetsCommitted(Dated):
     """Offsets that are visible now."""
 
     change: Literal[ChangeKind.OFFSETS_COMMITTED]
-    offsets: list[Row]
+    offsets: list[OffsetValues]
 
 
 @final
@@ -170,17 +170,17 @@ class TransactionPending(Dated):
 
     change: Literal[ChangeKind.TRANSACTION_PENDING]
     producer_id: int
-    offsets: list[Row]
+    offsets: list[OffsetValues]
 
 
 @final
-class TransactionCompleted(Dated):
+class TransactionEnded(Dated):
     """The end of a transaction; offsets: those that became visible."""
 
     change: Literal[ChangeKind.TRANSACTION_COMPLETED]
     producer_id: int
     committed: bool
-    offsets: list[Row]
+    offsets: list[OffsetValues]
 
 
 @final
@@ -215,7 +215,7 @@ Change: TypeAlias = (
     | GroupRemoved
     | OffsetsCommitted
     | TransactionPending
-    | TransactionCompleted
+    | TransactionEnded
     | TransactionReverted
     | OffsetsRemoved
 )

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from state.groups import offset_events, ownership, presence, refusals, requests, timer_events
+from state.groups import (
+    offset_events,
+    ownership,
+    presence,
+    refused_records,
+    requests,
+    timer_events,
+)
 from state.groups.payloads.offsets import (
     CommittedTopicsDeleted,
     GroupRecordsOvertaken,
@@ -43,8 +50,8 @@ GROUP_HANDLERS: Handlers[GroupSlot] = {
     OffsetDeleteRequested: requests.on_group_request,
     DeleteGroupRequested: requests.on_group_request,
     GroupObserved: ownership.on_group_observed,
-    GroupRecordsRefused: refusals.on_group_records_refused,
-    GroupRecordsOvertaken: refusals.on_group_records_overtaken,
+    GroupRecordsRefused: refused_records.on_group_records_refused,
+    GroupRecordsOvertaken: refused_records.on_group_records_overtaken,
     HeartbeatsReceived: presence.on_heartbeats_received,
     GroupTimerDue: timer_events.on_group_timer_due,
     OffsetsExpirationDue: offset_events.on_offsets_expiration_due,

@@ -93,7 +93,7 @@ def _member_added(view: GroupView, change: bodies.MemberAdded) -> None:
     view.protocol_type = change["protocol_type"]
 
 
-def _add(view: GroupView, added: bodies.DescribedMember) -> MemberView:
+def _add(view: GroupView, added: bodies.NewMember) -> MemberView:
     member, instance = added["member"], added["instance"]
     view.members[member] = held = MemberView(
         instance,
@@ -185,7 +185,7 @@ def _group_loaded(view: GroupView, change: bodies.GroupLoaded) -> None:
 
 
 def _offsets_committed(
-    view: GroupView, change: bodies.OffsetsCommitted | bodies.TransactionCompleted
+    view: GroupView, change: bodies.OffsetsCommitted | bodies.TransactionEnded
 ) -> None:
     """What was appended later stays, in whichever order the writes end."""
     offsets = view.offsets
@@ -205,7 +205,7 @@ def _transaction_pending(view: GroupView, change: bodies.TransactionPending) -> 
     view.pending.setdefault(change["producer_id"], {}).update(read_rows(change["offsets"]))
 
 
-def _transaction_completed(view: GroupView, change: bodies.TransactionCompleted) -> None:
+def _transaction_completed(view: GroupView, change: bodies.TransactionEnded) -> None:
     view.pending.pop(change["producer_id"], None)
     _offsets_committed(view, change)
 

@@ -37,9 +37,10 @@ from state.groups.tables import (
     TXN_COMMIT,
     Act,
     GroupApi,
+    append_error,
 )
 from state.groups.turn import Step, Turn
-from state.protocol_errors import ProtocolError, error_of
+from state.protocol_errors import ProtocolError
 
 Commit = OffsetCommitRequested | TxnOffsetCommitRequested
 
@@ -66,8 +67,7 @@ def commit(turn: Turn, group: Group, request: Commit) -> None:
 def _verification_error(request: Commit) -> ProtocolError | None:
     if isinstance(request, OffsetCommitRequested) or not request.verification_error:
         return None
-    code = request.verification_error
-    return OFFSET_APPEND_ERRORS.get(code) or error_of(code)
+    return append_error(OFFSET_APPEND_ERRORS, request.verification_error)
 
 
 def commit_error(group: GenerationView, request: Commit) -> ProtocolError | None:

@@ -12,7 +12,7 @@ from enum import Enum, StrEnum, auto
 from typing import TypeAlias
 
 from state.groups.states import GroupState
-from state.protocol_errors import ProtocolError
+from state.protocol_errors import ProtocolError, error_of
 
 
 class GroupApi(StrEnum):
@@ -43,10 +43,10 @@ class Act(Enum):
 
 
 Cell: TypeAlias = ProtocolError | Act
-Row: TypeAlias = Mapping[GroupState, Cell]
+Cells: TypeAlias = Mapping[GroupState, Cell]
 
 
-def _row(empty: Cell, preparing: Cell, completing: Cell, stable: Cell, dead: Cell) -> Row:
+def _cells(empty: Cell, preparing: Cell, completing: Cell, stable: Cell, dead: Cell) -> Cells:
     return {
         GroupState.EMPTY: empty,
         GroupState.PREPARING: preparing,
@@ -60,10 +60,10 @@ _E = ProtocolError
 _AWAY = ProtocolError.COORDINATOR_NOT_AVAILABLE
 _GO = Act.PROCEED
 
-JOIN_NEW = _row(_GO, _GO, _GO, _GO, _AWAY)
+JOIN_NEW = _cells(_GO, _GO, _GO, _GO, _AWAY)
 """JoinGroup without a member id."""
 
-JOIN_KNOWN = _row(
+JOIN_KNOWN = _cells(
     _E.UNKNOWN_MEMBER_ID,
     _GO,
     Act.REPEAT_UNLESS_CHANGED,
@@ -72,7 +72,7 @@ JOIN_KNOWN = _row(
 )
 """JoinGroup of a member: it joins again, or gets the present generation again."""
 
-SYNC = _row(
+SYNC = _cells(
     _E.UNKNOWN_MEMBER_ID,
     _E.REBALANCE_IN_PROGRESS,
     _GO,
@@ -81,18 +81,18 @@ SYNC = _row(
 )
 """SyncGroup: it waits for the assignment, unless there is one."""
 
-LEAVE = _row(_GO, _GO, _GO, _GO, _AWAY)
-HEARTBEAT = _row(_E.UNKNOWN_MEMBER_ID, _E.REBALANCE_IN_PROGRESS, _E.NONE, _E.NONE, _AWAY)
-COMMIT = _row(_GO, _GO, _E.REBALANCE_IN_PROGRESS, _GO, _AWAY)
-TXN_COMMIT = _row(_GO, _GO, _GO, _GO, _AWAY)
-OFFSET_DELETE = _row(
+LEAVE = _cells(_GO, _GO, _GO, _GO, _AWAY)
+HEARTBEAT = _cells(_E.UNKNOWN_MEMBER_ID, _E.REBALANCE_IN_PROGRESS, _E.NONE, _E.NONE, _AWAY)
+COMMIT = _cells(_GO, _GO, _E.REBALANCE_IN_PROGRESS, _GO, _AWAY)
+TXN_COMMIT = _cells(_GO, _GO, _GO, _GO, _AWAY)
+OFFSET_DELETE = _cells(
     _GO,
     Act.DELETE_UNSUBSCRIBED,
     Act.DELETE_UNSUBSCRIBED,
     Act.DELETE_UNSUBSCRIBED,
     _E.GROUP_ID_NOT_FOUND,
 )
-DELETE_GROUP = _row(
+DELETE_GROUP = _cells(
     _GO,
     _E.NON_EMPTY_GROUP,
     _E.NON_EMPTY_GROUP,
@@ -163,3 +163,10 @@ OFFSET_APPEND_ERRORS: Mapping[int, ProtocolError] = {
     _E.INVALID_FETCH_SIZE: _E.INVALID_COMMIT_OFFSET_SIZE,
 }
 """What is answered when committed offsets could not be appended; other errors as they are."""
+
+
+def append_error(answers: Mapping[int, ProtocolError], code: int) -> ProtocolError:
+    """Return what is answered to an append that ended with this code; answers: the errors of a
+    group's record, or of committed offsets.
+    """
+    return answers.get(code) or error_of(code)

@@ -18,7 +18,7 @@ class RegisteredBroker:
     node: BrokerNode
     epoch: int
 
-    def registration(self) -> bodies.RegisteredBroker:
+    def registration(self) -> bodies.RegistrationBody:
         """Return the registration as events and decisions carry it."""
         return {
             "id": self.node.id,
@@ -43,7 +43,7 @@ def broker_node(registration: Mapping[str, Any]) -> BrokerNode:
 
 
 def registered_brokers(
-    registrations: Iterable[bodies.RegisteredBroker],
+    registrations: Iterable[bodies.RegistrationBody],
 ) -> dict[int, RegisteredBroker]:
     """Return registrations by broker id."""
     return {

@@ -8,7 +8,6 @@ fail in other ways (the conformance stories have one): no sink of this version a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from state.bodies import UndoAssignment, UndoNewId, UndoTransaction
@@ -25,9 +24,14 @@ from state.groups.payloads.offsets import GroupRecordsOvertaken, GroupRecordsRef
 from state.groups.rebalance import maybe_prepare
 from state.groups.slot import GroupSlot
 from state.groups.states import GroupState
-from state.groups.tables import METADATA_APPEND_ERRORS, OFFSET_APPEND_ERRORS, GroupApi
+from state.groups.tables import (
+    METADATA_APPEND_ERRORS,
+    OFFSET_APPEND_ERRORS,
+    GroupApi,
+    append_error,
+)
 from state.groups.turn import Turn
-from state.protocol_errors import ProtocolError, error_of
+from state.protocol_errors import ProtocolError
 
 
 def on_group_records_refused(
@@ -66,7 +70,7 @@ def _refuse_assignment(
     turn: Turn, group: Group | None, refusal: GroupRecordsRefused, undo: UndoAssignment
 ) -> None:
     """Empty the assignments and rebalance, if the group is still where the write left it."""
-    error = _mapped(METADATA_APPEND_ERRORS, refusal.error)
+    error = append_error(METADATA_APPEND_ERRORS, refusal.error)
     current = (
         group is not None
         and group.state is GroupState.STABLE
@@ -90,7 +94,7 @@ def _refuse_new_id(
 
     It keeps the protocols that it came with (GroupCoordinator.updateStaticMemberAndRebalance).
     """
-    error = _mapped(METADATA_APPEND_ERRORS, refusal.error)
+    error = append_error(METADATA_APPEND_ERRORS, refusal.error)
     if group is not None and group.instances.get(undo["instance"]) == undo["member"]:
         member = group.members[undo["member"]]
         member.session_timeout_ms = undo["session_timeout_ms"]
@@ -141,7 +145,7 @@ def _refuse_offsets(turn: Turn, group: Group | None, refusal: GroupRecordsRefuse
 
 
 def _answer_commit(turn: Turn, refusal: GroupRecordsRefused, api: GroupApi) -> None:
-    error = _mapped(OFFSET_APPEND_ERRORS, refusal.error)
+    error = append_error(OFFSET_APPEND_ERRORS, refusal.error)
     for reply in refusal.replies:
         turn.reply(
             str(reply["request_id"]), api, error, partitions=cast("Any", reply)["partitions"]
@@ -150,10 +154,6 @@ def _answer_commit(turn: Turn, refusal: GroupRecordsRefused, api: GroupApi) -> N
 
 def _waiting(refusal: GroupRecordsRefused) -> list[str]:
     return [str(reply["request_id"]) for reply in refusal.replies]
-
-
-def _mapped(errors: Mapping[int, ProtocolError], code: int) -> ProtocolError:
-    return errors.get(code) or error_of(code)
 
 
 def on_group_records_overtaken(
