@@ -208,6 +208,13 @@ class GroupStep(TypedDict):
     producer: NotRequired[tuple[int, int]]
 
 
+def awaits_records(step: GroupStep) -> bool:
+    """Return whether what a step changes is true only once its records are appended; of others,
+    quiet ones among them, it is at once.
+    """
+    return "records" in step and not step.get("quiet")
+
+
 class ChangeGroup(TypedDict):
     """change_group."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from state.bodies import ChangeGroup, GroupStep
+from state.bodies import ChangeGroup, GroupStep, awaits_records
 from state.groups.change_bodies import Change
 from state.groups.change_kinds import ChangeKind
 from state.groups.image_changes import (
@@ -75,7 +75,7 @@ class GroupImage:
         group = decision["group"]
         decided = BegunDecision(group, decision["partition"], decision["steps"], {})
         for step in decided.steps:
-            if "records" in step and not step.get("quiet"):
+            if awaits_records(step):
                 write = (offset, step["write"])
                 decided.writes[write] = step
                 self.in_flight[write] = (group, step)

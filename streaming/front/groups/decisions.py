@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from state.bodies import ChangeGroup, GroupStep
+from state.bodies import ChangeGroup, GroupStep, awaits_records
 from state.groups.change_bodies import Change
 from state.groups.image import BegunDecision, GroupImage, WriteId
 from state.groups.records import COMMITTED_OFFSETS
@@ -146,7 +146,7 @@ class GroupDecisions:
                 continue
             decided = self.image.begin(offset, decision)
             for step in decided.steps:
-                if "records" not in step or step.get("quiet"):
+                if not awaits_records(step):
                     self._changed(decided.group, step["changes"])
                 if "records" in step:
                     of_partition = batches.setdefault(partition, [])
@@ -184,7 +184,7 @@ class GroupDecisions:
     ) -> None:
         """Have the machine take back what it changed, and answer what waits for it."""
         self._counters["unwritable_group_records"] += 1
-        if step.get("quiet"):
+        if not awaits_records(step):
             return
         self._refused.add(write)
         self._refuse(decided.group, self.image.refused(write, decided.partition, error))
@@ -207,7 +207,7 @@ class GroupDecisions:
         if done.cancelled() or done.exception() is not None or image is not self.image:
             return
         for write, step in batch.writes:
-            if not step.get("quiet"):
+            if awaits_records(step):
                 group, _ = image.in_flight[write]
                 image.appended(write)
                 self._changed(group, step["changes"])
@@ -232,7 +232,7 @@ class GroupDecisions:
 
 def _parts(records: Sequence[BatchRecord], step: GroupStep) -> Sequence[Sequence[BatchRecord]]:
     """Return what is appended as a whole: all records of a write, or each one that only tidies."""
-    return [[one] for one in records] if step.get("quiet") else [records]
+    return [records] if awaits_records(step) else [[one] for one in records]
 
 
 def _put(
