@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from state.groups.change_bodies import NewMember
 from state.groups.payloads.requests import Protocols
 
 NEVER = (1 << 63) - 1
@@ -58,6 +59,18 @@ class Member:
     def waits(self) -> bool:
         """Whether it waits for the group rather than the group for it."""
         return not self.is_new and (self.join_request is not None or self.sync_request is not None)
+
+
+def member_fields(member: Member) -> NewMember:
+    """Return what a loaded group and a group's record say of each member."""
+    return {
+        "member": member.id,
+        "instance": member.instance,
+        "client": member.client,
+        "host": member.host,
+        "session_timeout_ms": member.session_timeout_ms,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+    }
 
 
 class Deadlines:

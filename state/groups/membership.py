@@ -10,7 +10,6 @@ from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
 from state.groups.member import Member
 from state.groups.states import GroupState
-from state.groups.tables import GroupApi
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
 
@@ -79,12 +78,23 @@ def await_generation(turn: Turn, group: Group, member: Member) -> None:
     group.set_deadline(member, turn.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS)
 
 
+def refuse_waiting(
+    turn: Turn, group: Group, member: Member, error: ProtocolError, *, join_id: str = ""
+) -> None:
+    """Answer what a member waits for with an error; join_id: the id its JoinGroup is told to go on
+    with.
+    """
+    if member.join_request is not None:
+        replies.refuse_join(turn, member.join_request, error, join_id)
+        group.let_join(member, None)
+    if member.sync_request is not None:
+        replies.refuse_sync(turn, member.sync_request, error)
+        member.sync_request = None
+
+
 def forget(turn: Turn, group: Group, member: Member, reason: str) -> None:
     """Take a member out of the group; what it waited for is answered."""
-    if member.join_request is not None:
-        replies.refuse_join(turn, member.join_request, ProtocolError.UNKNOWN_MEMBER_ID)
-    if member.sync_request is not None:
-        replies.refuse_sync(turn, member.sync_request, ProtocolError.UNKNOWN_MEMBER_ID)
+    refuse_waiting(turn, group, member, ProtocolError.UNKNOWN_MEMBER_ID)
     group.drop(member)
     turn.change(
         {
@@ -124,18 +134,7 @@ def await_sync(turn: Turn, member: Member, request_id: str) -> None:
 def replace_instance(turn: Turn, group: Group, instance: str, new_id: str) -> Member:
     """Let a static member go on under a new id; whoever waits under the old one is fenced."""
     member = group.members[group.instances[instance]]
-    old_id = member.id
-    if member.join_request is not None:
-        turn.reply(
-            member.join_request,
-            GroupApi.JOIN_GROUP,
-            ProtocolError.FENCED_INSTANCE_ID,
-            **replies.join_fields(old_id),
-        )
-        group.let_join(member, None)
-    if member.sync_request is not None:
-        replies.refuse_sync(turn, member.sync_request, ProtocolError.FENCED_INSTANCE_ID)
-        member.sync_request = None
+    refuse_waiting(turn, group, member, ProtocolError.FENCED_INSTANCE_ID, join_id=member.id)
     group.rename(member, new_id)
     return member
 

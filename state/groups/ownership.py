@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from state.decisions import Decision
 from state.events import Event
-from state.groups import replies
 from state.groups.buckets import group_bucket
 from state.groups.change_bodies import GroupLoaded, LoadedMember
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
 from state.groups.group_turn import Gone, finish, with_group
-from state.groups.member import Member
-from state.groups.membership import touch
+from state.groups.member import Member, member_fields
+from state.groups.membership import refuse_waiting, touch
 from state.groups.offset_rows import rows_values
 from state.groups.payloads.ownership import (
     GroupObserved,
@@ -112,10 +111,7 @@ def _resign(slot: GroupSlot, ended: GroupPartitionsResigned) -> list[int]:
 def _unload(turn: Turn, group: Group) -> None:
     """Refuse all waiting requests, as another broker coordinates the group."""
     for member in group.members.values():
-        if member.join_request is not None:
-            replies.refuse_join(turn, member.join_request, ProtocolError.NOT_COORDINATOR, member.id)
-        if member.sync_request is not None:
-            replies.refuse_sync(turn, member.sync_request, ProtocolError.NOT_COORDINATOR)
+        refuse_waiting(turn, group, member, ProtocolError.NOT_COORDINATOR, join_id=member.id)
     disarm(group)
     turn.change({"change": ChangeKind.GROUP_REMOVED, "reason": "unloaded"})
 
@@ -177,12 +173,7 @@ def loaded_change(group: Group) -> GroupLoaded:
     protocol = group.protocol
     members: list[LoadedMember] = [
         {
-            "member": one.id,
-            "instance": one.instance,
-            "client": one.client,
-            "host": one.host,
-            "session_timeout_ms": one.session_timeout_ms,
-            "rebalance_timeout_ms": one.rebalance_timeout_ms,
+            **member_fields(one),
             "metadata": one.metadata_if_any(protocol),
             "assignment": one.assignment,
         }

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from state.groups.group import Group
+from state.groups.member import member_fields
 from state.groups.offset_rows import TopicPartition
 
 COMMITTED_OFFSETS = "committed_offsets"
@@ -17,12 +18,7 @@ def group_metadata(group: Group, timestamp_ms: int) -> dict[str, Any]:
     protocol = group.protocol or ""
     members = [
         {
-            "member": one.id,
-            "instance": one.instance,
-            "client": one.client,
-            "host": one.host,
-            "rebalance_timeout_ms": one.rebalance_timeout_ms,
-            "session_timeout_ms": one.session_timeout_ms,
+            **member_fields(one),
             "subscription": one.metadata(protocol),
             "assignment": one.assignment,
         }
