@@ -23,6 +23,12 @@ ToGroup: TypeAlias = Callable[[Turn, Group], Gone | None]
 """Applies an event to a group; one that returns None keeps the group."""
 
 
+ToName: TypeAlias = Callable[[Turn, Group | None], Group | None]
+"""Applies an event to the group of a name, None where there is none; returns the one that there is
+then.
+"""
+
+
 def with_group(
     slot: GroupSlot, event: Event, name: str, act: ToGroup, known: Known = NOTHING
 ) -> list[Decision]:
@@ -34,10 +40,33 @@ def with_group(
     group = bucket.get(name)
     if group is None:
         return []
-    turn = Turn(event.offset, event.time_ms, slot.config)
-    fire(turn, group, event.time_ms, known)
-    turn.now_ms = event.time_ms
+    turn = _begin(slot, event, group, known)
     return finish(bucket, turn, group, gone=bool(act(turn, group)))
+
+
+def with_name(
+    slot: GroupSlot, event: Event, name: str, partition: int, act: ToName
+) -> list[Decision]:
+    """Apply an event to the group of a name, which may not exist, and return the decisions.
+
+    Timers that are due fire first. partition: the group's of `__consumer_offsets`.
+    """
+    bucket = slot.bucket(group_bucket(name))
+    group = bucket.get(name)
+    turn = _begin(slot, event, group)
+    kept = act(turn, group)
+    if kept is not None:
+        return finish(bucket, turn, kept, gone=False)
+    return finish(bucket, turn, group or Group(name, partition), gone=True)
+
+
+def _begin(slot: GroupSlot, event: Event, group: Group | None, known: Known = NOTHING) -> Turn:
+    """Return the turn of an event about a group, with what its due timers did."""
+    turn = Turn(event.offset, event.time_ms, slot.config)
+    if group is not None:
+        fire(turn, group, event.time_ms, known)
+        turn.now_ms = event.time_ms
+    return turn
 
 
 def with_groups(
@@ -52,16 +81,16 @@ def finish(bucket: Bucket, turn: Turn, group: Group, *, gone: Gone) -> list[Deci
     if gone:
         if group.name in bucket.entries:
             bucket.remove(group.name)
-        return described(turn, group)
+        return _described(turn, group)
     fire(turn, group, turn.now_ms)
     if group.name not in bucket.entries:
         bucket.add(group)
-    found = described(turn, group)
+    found = _described(turn, group)
     bucket.settle(group.name)
     return [*found, *arm(bucket, turn.offset, group_bucket(group.name), group.name)]
 
 
-def described(turn: Turn, group: Group) -> list[Decision]:
+def _described(turn: Turn, group: Group) -> list[Decision]:
     """Return the decision about a group, none when nothing was noted."""
     steps = turn.steps()
     if not steps:

@@ -23,7 +23,7 @@ from state.groups.membership import (
 from state.groups.payloads.requests import JoinGroupRequested
 from state.groups.rebalance import maybe_complete_join, maybe_prepare, prepare
 from state.groups.states import GroupState
-from state.groups.tables import JOIN_KNOWN, JOIN_NEW, Act, GroupApi
+from state.groups.tables import JOIN_KNOWN, JOIN_NEW, Act
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
 
@@ -147,7 +147,7 @@ def _rejoin_or_repeat(turn: Turn, group: Group, request: JoinGroupRequested, act
     fields = replies.generation_fields(
         group, member, leader=group.leader, everyone=everyone, skip_assignment=False
     )
-    turn.reply(request.request_id, GroupApi.JOIN_GROUP, ProtocolError.NONE, **fields)
+    turn.reply(request.request_id, request.api, ProtocolError.NONE, **fields)
 
 
 def _update(turn: Turn, group: Group, member: Member, request: JoinGroupRequested) -> None:
@@ -216,4 +216,4 @@ def _keep_generation(
         everyone=leads,
         skip_assignment=leads,
     )
-    step.reply(request.request_id, GroupApi.JOIN_GROUP, ProtocolError.NONE, **fields)
+    step.reply(request.request_id, request.api, ProtocolError.NONE, **fields)

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from state.decisions import Decision
 from state.events import Event
-from state.groups.buckets import bucket_of_key, group_bucket
+from state.groups.buckets import bucket_of_key
 from state.groups.expiration import expire
-from state.groups.group_turn import finish, with_group, with_groups
+from state.groups.group import Group
+from state.groups.group_turn import with_group, with_groups, with_name
 from state.groups.offsets import complete_transaction, remove_topics, take_appended
 from state.groups.payloads.offsets import (
     CommittedTopicsDeleted,
@@ -27,15 +28,12 @@ def on_offsets_appended(slot: GroupSlot, event: Event, appended: OffsetsAppended
     if slot.phase(appended.partition) is not CoordinatorPhase.OWNED:
         return []
 
-    bucket = slot.bucket(group_bucket(appended.group))
-    if bucket.get(appended.group) is not None:
-        return with_group(
-            slot, event, appended.group, lambda turn, group: take_appended(turn, group, appended)
-        )
-    turn = Turn(event.offset, event.time_ms, slot.config)
-    group = create(turn, appended.group, appended.partition)
-    take_appended(turn, group, appended)
-    return finish(bucket, turn, group, gone=False)
+    def act(turn: Turn, group: Group | None) -> Group:
+        group = group or create(turn, appended.group, appended.partition)
+        take_appended(turn, group, appended)
+        return group
+
+    return with_name(slot, event, appended.group, appended.partition, act)
 
 
 def on_committed_topics_deleted(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypeAlias
 
 from state.groups import records
 from state.groups.change_kinds import ChangeKind
@@ -36,19 +37,12 @@ from state.groups.tables import (
     OFFSET_DELETE,
     TXN_COMMIT,
     Act,
-    GroupApi,
     append_error,
 )
 from state.groups.turn import Step, Turn
 from state.protocol_errors import ProtocolError
 
-Commit = OffsetCommitRequested | TxnOffsetCommitRequested
-
-
-def api_of(request: Commit) -> GroupApi:
-    """Return which of the two requests it is."""
-    transactional = isinstance(request, TxnOffsetCommitRequested)
-    return GroupApi.TXN_OFFSET_COMMIT if transactional else GroupApi.OFFSET_COMMIT
+Commit: TypeAlias = OffsetCommitRequested | TxnOffsetCommitRequested
 
 
 def commit(turn: Turn, group: Group, request: Commit) -> None:
@@ -56,7 +50,7 @@ def commit(turn: Turn, group: Group, request: Commit) -> None:
     transactional = isinstance(request, TxnOffsetCommitRequested)
     error = _verification_error(request) or commit_error(group, request)
     if error is not None:
-        turn.reply(request.request_id, api_of(request), error, partitions=[])
+        turn.reply(request.request_id, request.api, error, partitions=[])
         return
     member = group.members.get(request.member)
     if member is not None and not transactional:
@@ -107,7 +101,7 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
     if not rows:
         turn.reply(
             request.request_id,
-            api_of(request),
+            request.api,
             error if too_large else ProtocolError.NONE,
             partitions=[],
         )
@@ -120,7 +114,7 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
         step.change({"change": ChangeKind.OFFSETS_COMMITTED, "offsets": rows_values(rows)})
     step.reply(
         request.request_id,
-        api_of(request),
+        request.api,
         ProtocolError.NONE,
         partitions=[[*partition, error] for partition in too_large],
     )
@@ -201,7 +195,7 @@ def delete_offsets(turn: Turn, group: Group, request: OffsetDeleteRequested) -> 
     if cell is Act.DELETE_UNSUBSCRIBED and group.protocol_type != CONSUMER:
         cell = ProtocolError.NON_EMPTY_GROUP
     if isinstance(cell, ProtocolError):
-        turn.reply(request.request_id, GroupApi.OFFSET_DELETE, cell, partitions=[])
+        turn.reply(request.request_id, request.api, cell, partitions=[])
         return False
     kept: set[TopicPartition] = set()
     if cell is Act.DELETE_UNSUBSCRIBED:
@@ -213,7 +207,7 @@ def delete_offsets(turn: Turn, group: Group, request: OffsetDeleteRequested) -> 
         [*one, ProtocolError.GROUP_SUBSCRIBED_TO_TOPIC if one in kept else ProtocolError.NONE]
         for one in request.partitions
     ]
-    turn.reply(request.request_id, GroupApi.OFFSET_DELETE, ProtocolError.NONE, partitions=errors)
+    turn.reply(request.request_id, request.api, ProtocolError.NONE, partitions=errors)
     return gone
 
 
@@ -221,12 +215,12 @@ def delete_group(turn: Turn, group: Group, request: DeleteGroupRequested) -> boo
     """Delete a group without members; return whether it is gone."""
     cell = DELETE_GROUP[group.state]
     if isinstance(cell, ProtocolError):
-        turn.reply(request.request_id, GroupApi.DELETE_GROUP, cell)
+        turn.reply(request.request_id, request.api, cell)
         return False
     committed, _ = group.store.remove(sorted(group.store.rows))
     move(turn, group, GroupState.DEAD)
     remove_offsets(turn, group, committed)
-    turn.reply(request.request_id, GroupApi.DELETE_GROUP, ProtocolError.NONE)
+    turn.reply(request.request_id, request.api, ProtocolError.NONE)
     return True
 
 

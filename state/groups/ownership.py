@@ -8,7 +8,7 @@ from state.groups.buckets import group_bucket
 from state.groups.change_bodies import GroupLoaded, LoadedMember
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
-from state.groups.group_turn import Gone, finish, with_group
+from state.groups.group_turn import Gone, with_group, with_name
 from state.groups.member import Member, member_fields
 from state.groups.membership import refuse_waiting, touch
 from state.groups.offset_rows import rows_values
@@ -122,8 +122,9 @@ def on_group_observed(slot: GroupSlot, event: Event, seen: GroupObserved) -> lis
     bucket = slot.bucket(group_bucket(seen.group))
     if held != (seen.epoch, CoordinatorPhase.LOADING) or seen.group in bucket.entries:
         return []
-    turn = Turn(event.offset, event.time_ms, slot.config)
-    return finish(bucket, turn, _observed_group(turn, seen), gone=False)
+    return with_name(
+        slot, event, seen.group, seen.partition, lambda turn, _: _observed_group(turn, seen)
+    )
 
 
 def _observed_group(turn: Turn, observed: GroupObserved) -> Group:

@@ -20,7 +20,7 @@ from state.groups.payloads.requests import (
 from state.groups.rebalance import remove_member, remove_pending
 from state.groups.slot import GroupSlot
 from state.groups.states import GroupState
-from state.groups.tables import HEARTBEAT, LEAVE, GroupApi
+from state.groups.tables import HEARTBEAT, LEAVE
 from state.groups.timers import Known
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
@@ -110,7 +110,7 @@ def leave(turn: Turn, group: Group, request: LeaveGroupRequested) -> None:
     """Take one LeaveGroup."""
     cell = LEAVE[group.state]
     if isinstance(cell, ProtocolError):
-        turn.reply(request.request_id, GroupApi.LEAVE_GROUP, cell, members=[])
+        turn.reply(request.request_id, request.api, cell, members=[])
         return
     answer_leave(turn, request, [_leave_one(turn, group, one) for one in request.members])
 
@@ -123,7 +123,7 @@ def answer_leave(turn: Turn, request: LeaveGroupRequested, errors: Sequence[Prot
         for one, error in zip(request.members, errors, strict=True)
     ]
     error = errors[0] if old and errors else ProtocolError.NONE
-    turn.reply(request.request_id, GroupApi.LEAVE_GROUP, error, members=rows)
+    turn.reply(request.request_id, request.api, error, members=rows)
 
 
 def _leave_one(turn: Turn, group: Group, leaving: LeavingMember) -> ProtocolError:

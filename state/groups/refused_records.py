@@ -14,10 +14,9 @@ from state.bodies import UndoAssignment, UndoNewId, UndoTransaction
 from state.decisions import Decision
 from state.events import Event
 from state.groups import replies
-from state.groups.buckets import group_bucket
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
-from state.groups.group_turn import described, with_group
+from state.groups.group_turn import with_group, with_name
 from state.groups.membership import note_replaced, touch
 from state.groups.offset_rows import revert, rows_values
 from state.groups.payloads.offsets import GroupRecordsOvertaken, GroupRecordsRefused
@@ -38,15 +37,12 @@ def on_group_records_refused(
     slot: GroupSlot, event: Event, refusal: GroupRecordsRefused
 ) -> list[Decision]:
     """Take back what could not be appended."""
-    bucket = slot.bucket(group_bucket(refusal.group))
-    if bucket.get(refusal.group) is None:
-        turn = Turn(event.offset, event.time_ms, slot.config)
-        _refused(turn, None, refusal)
-        return described(turn, Group(refusal.group, refusal.partition))
 
-    return with_group(
-        slot, event, refusal.group, lambda turn, group: _refused(turn, group, refusal)
-    )
+    def act(turn: Turn, group: Group | None) -> Group | None:
+        _refused(turn, group, refusal)
+        return group
+
+    return with_name(slot, event, refusal.group, refusal.partition, act)
 
 
 def _refused(turn: Turn, group: Group | None, refusal: GroupRecordsRefused) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias, assert_never
+
 from state.decisions import Decision
 from state.events import Event
 from state.groups import presence, replies
-from state.groups.buckets import group_bucket
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
-from state.groups.group_turn import finish
+from state.groups.group_turn import with_name
 from state.groups.join import join
-from state.groups.offsets import api_of, commit, delete_group, delete_offsets
+from state.groups.offsets import Commit, commit, delete_group, delete_offsets
 from state.groups.payloads.offsets import (
     OffsetCommitRequested,
     OffsetDeleteRequested,
@@ -18,42 +19,45 @@ from state.groups.payloads.offsets import (
 )
 from state.groups.payloads.requests import (
     DeleteGroupRequested,
-    GroupRequest,
     JoinGroupRequested,
     LeaveGroupRequested,
     SyncGroupRequested,
 )
 from state.groups.slot import GroupSlot
 from state.groups.sync import sync
-from state.groups.tables import CoordinatorPhase, GroupApi, status_error
-from state.groups.timers import fire
+from state.groups.tables import CoordinatorPhase, status_error
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
 
+_ToExisting: TypeAlias = (
+    SyncGroupRequested | LeaveGroupRequested | OffsetDeleteRequested | DeleteGroupRequested
+)
+"""What is asked of a group that there is."""
 
-def on_group_request(slot: GroupSlot, event: Event, request: GroupRequest) -> list[Decision]:
+Request: TypeAlias = JoinGroupRequested | Commit | _ToExisting
+"""Every GroupRequest."""
+
+
+def on_group_request(slot: GroupSlot, event: Event, request: Request) -> list[Decision]:
     """Take a request about one group, which may not exist."""
-    bucket = slot.bucket(group_bucket(request.group))
-    group = bucket.get(request.group)
-    turn = Turn(event.offset, event.time_ms, slot.config)
-    if group is not None:
-        fire(turn, group, event.time_ms)
-        turn.now_ms = event.time_ms
-    kept = _handle(turn, group, request, slot.phase(request.partition))
-    if kept is not None:
-        return finish(bucket, turn, kept, gone=False)
-    nobody = Group(request.group, request.partition)
-    return finish(bucket, turn, group or nobody, gone=True)
+    phase = slot.phase(request.partition)
+    return with_name(
+        slot,
+        event,
+        request.group,
+        request.partition,
+        lambda turn, group: _handle(turn, group, request, phase),
+    )
 
 
 def _handle(
-    turn: Turn, group: Group | None, request: GroupRequest, phase: CoordinatorPhase
+    turn: Turn, group: Group | None, request: Request, phase: CoordinatorPhase
 ) -> Group | None:
     """Answer or refuse a request, or let it wait; return the group if there is one afterwards.
 
     phase: what we are for the group's partition.
     """
-    error = status_error(api_of_request(request), request.group, phase)
+    error = status_error(request.api, request.group, phase)
     if error is not None:
         refuse(turn, request, error)
         return group
@@ -62,8 +66,15 @@ def _handle(
             return _join(turn, group, request)
         case OffsetCommitRequested() | TxnOffsetCommitRequested():
             return _commit(turn, group, request)
-        case _:
+        case (
+            SyncGroupRequested()
+            | LeaveGroupRequested()
+            | OffsetDeleteRequested()
+            | DeleteGroupRequested()
+        ):
             return _of_existing(turn, group, request)
+        case _:
+            assert_never(request)
 
 
 def _join(turn: Turn, group: Group | None, request: JoinGroupRequested) -> Group | None:
@@ -81,11 +92,7 @@ def _join(turn: Turn, group: Group | None, request: JoinGroupRequested) -> Group
     return group
 
 
-def _commit(
-    turn: Turn,
-    group: Group | None,
-    request: OffsetCommitRequested | TxnOffsetCommitRequested,
-) -> Group | None:
+def _commit(turn: Turn, group: Group | None, request: Commit) -> Group | None:
     transactional = isinstance(request, TxnOffsetCommitRequested)
     if group is None:
         if request.generation >= 0 and not transactional:
@@ -102,7 +109,7 @@ def create(turn: Turn, name: str, partition: int) -> Group:
     return Group(name, partition, state_since_ms=turn.now_ms)
 
 
-def _of_existing(turn: Turn, group: Group | None, request: GroupRequest) -> Group | None:
+def _of_existing(turn: Turn, group: Group | None, request: _ToExisting) -> Group | None:
     if group is None:
         _refuse_without_group(turn, request)
         return None
@@ -117,50 +124,35 @@ def _of_existing(turn: Turn, group: Group | None, request: GroupRequest) -> Grou
         case DeleteGroupRequested():
             gone = delete_group(turn, group, request)
         case _:
-            raise AssertionError(f"no request that needs a group: {request}")
+            assert_never(request)
     return None if gone else group
 
 
-def _refuse_without_group(turn: Turn, request: GroupRequest) -> None:
+def _refuse_without_group(turn: Turn, request: _ToExisting) -> None:
     match request:
         case SyncGroupRequested():
             refuse(turn, request, ProtocolError.UNKNOWN_MEMBER_ID)
         case LeaveGroupRequested():
             unknown = [ProtocolError.UNKNOWN_MEMBER_ID] * len(request.members)
             presence.answer_leave(turn, request, unknown)
-        case _:
+        case OffsetDeleteRequested() | DeleteGroupRequested():
             refuse(turn, request, ProtocolError.GROUP_ID_NOT_FOUND)
+        case _:
+            assert_never(request)
 
 
-def api_of_request(request: GroupRequest) -> GroupApi:
-    """Return which request it is."""
+def refuse(turn: Turn, request: Request, error: ProtocolError) -> None:
+    """Answer a request with an error as a whole."""
     match request:
         case JoinGroupRequested():
-            return GroupApi.JOIN_GROUP
-        case SyncGroupRequested():
-            return GroupApi.SYNC_GROUP
-        case LeaveGroupRequested():
-            return GroupApi.LEAVE_GROUP
-        case OffsetCommitRequested() | TxnOffsetCommitRequested():
-            return api_of(request)
-        case OffsetDeleteRequested():
-            return GroupApi.OFFSET_DELETE
-        case _:
-            return GroupApi.DELETE_GROUP
-
-
-def refuse(turn: Turn, request: GroupRequest, error: ProtocolError) -> None:
-    """Answer a request with an error as a whole."""
-    api = api_of_request(request)
-    match api:
-        case GroupApi.JOIN_GROUP:
-            assert isinstance(request, JoinGroupRequested)
             replies.refuse_join(turn, request.request_id, error, request.member)
-        case GroupApi.SYNC_GROUP:
+        case SyncGroupRequested():
             replies.refuse_sync(turn, request.request_id, error)
-        case GroupApi.LEAVE_GROUP:
-            turn.reply(request.request_id, api, error, members=[])
-        case GroupApi.DELETE_GROUP:
-            turn.reply(request.request_id, api, error)
+        case LeaveGroupRequested():
+            turn.reply(request.request_id, request.api, error, members=[])
+        case DeleteGroupRequested():
+            turn.reply(request.request_id, request.api, error)
+        case OffsetCommitRequested() | TxnOffsetCommitRequested() | OffsetDeleteRequested():
+            turn.reply(request.request_id, request.api, error, partitions=[])
         case _:
-            turn.reply(request.request_id, api, error, partitions=[])
+            assert_never(request)

@@ -15,6 +15,7 @@ from state.groups.offset_rows import (
     read_rows,
 )
 from state.groups.payloads.requests import GroupRequest, request_fields
+from state.groups.tables import GroupApi
 from state.json_values import (
     int32,
     int32_tuple,
@@ -57,6 +58,8 @@ class OffsetCommitRequested(GroupRequest):
     retention_ms: None unless the request (versions 2 to 4) brings its own.
     """
 
+    api = GroupApi.OFFSET_COMMIT
+
     member: str
     instance: str | None
     generation: int
@@ -80,6 +83,8 @@ def offset_commit_requested(body: dict[str, Any]) -> OffsetCommitRequested:
 @dataclass(frozen=True, slots=True)
 class TxnOffsetCommitRequested(GroupRequest):
     """TxnOffsetCommit; verification_error: what asking the transaction coordinator ended with."""
+
+    api = GroupApi.TXN_OFFSET_COMMIT
 
     producer_id: int
     producer_epoch: int
@@ -149,6 +154,8 @@ def _partitions(values: Iterable[Any]) -> tuple[TopicPartition, ...]:
 @dataclass(frozen=True, slots=True)
 class OffsetDeleteRequested(GroupRequest):
     """OffsetDelete of one group."""
+
+    api = GroupApi.OFFSET_DELETE
 
     partitions: tuple[TopicPartition, ...]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
+from state.groups.tables import GroupApi
 from state.json_values import (
     base64_text,
     int32,
@@ -18,8 +19,11 @@ from state.json_values import (
 class GroupRequest:
     """A request about one group that waits for an answer.
 
-    partition: the group's partition of `__consumer_offsets`. version: of the request.
+    api: which request it is. partition: the group's partition of `__consumer_offsets`. version: of
+    the request.
     """
+
+    api: ClassVar[GroupApi]
 
     request_id: str
     partition: int
@@ -44,6 +48,8 @@ Protocols: TypeAlias = tuple[tuple[str, str], ...]
 @dataclass(frozen=True, slots=True)
 class JoinGroupRequested(GroupRequest):
     """JoinGroup; member is "" when the client has no id yet, new_member the id it gets then."""
+
+    api = GroupApi.JOIN_GROUP
 
     member: str
     new_member: str
@@ -77,6 +83,8 @@ def join_group_requested(body: dict[str, Any]) -> JoinGroupRequested:
 @dataclass(frozen=True, slots=True)
 class SyncGroupRequested(GroupRequest):
     """SyncGroup; protocol_type and protocol are None below version 5."""
+
+    api = GroupApi.SYNC_GROUP
 
     generation: int
     member: str
@@ -114,6 +122,8 @@ class LeavingMember:
 class LeaveGroupRequested(GroupRequest):
     """LeaveGroup; one member below version 3."""
 
+    api = GroupApi.LEAVE_GROUP
+
     members: tuple[LeavingMember, ...]
 
 
@@ -133,6 +143,8 @@ def leave_group_requested(body: dict[str, Any]) -> LeaveGroupRequested:
 @dataclass(frozen=True, slots=True)
 class DeleteGroupRequested(GroupRequest):
     """DeleteGroups, one event for each group."""
+
+    api = GroupApi.DELETE_GROUP
 
 
 def delete_group_requested(body: dict[str, Any]) -> DeleteGroupRequested:
