@@ -13,9 +13,9 @@ from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.ports import ClusterView, PartitionsView
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
+from streaming.wire import since
 from streaming.wire.schema_codec import Body
 
-_BATCHED_SINCE = 4
 _SHARE_SINCE = 6
 
 
@@ -57,7 +57,7 @@ class FindCoordinator:
         """Answer for one key, from version 4 on for several."""
         image = self._view.image() if self._view.is_current() else None
         nodes = {} if image is None else self._nodes.on(call.listener, image)
-        batched = call.version >= _BATCHED_SINCE
+        batched = call.version >= since.FIND_COORDINATOR_MANY_KEYS
         keys: list[str] = call.body["coordinator_keys"] if batched else [call.body["key"]]
         answers = [self._coordinator(call, image, nodes, key) for key in keys]
         topic = topic_of(call)

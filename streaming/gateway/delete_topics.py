@@ -14,9 +14,9 @@ from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import ReplyBody
 from streaming.gateway.topics_by_id import name_of, reply_by_id
+from streaming.wire import since
 from streaming.wire.schema_codec import Body
 
-_IDS_SINCE = 6
 _DISABLED_SINCE = 3
 _KIND = EventKind.DELETE_TOPIC_REQUESTED
 _BOTH = "Topic name and topic ID can not both be specified."
@@ -93,7 +93,7 @@ class DeleteTopics:
 
 
 def _asked(call: Call) -> list[_Named]:
-    if call.version < _IDS_SINCE:
+    if call.version < since.DELETE_TOPICS_IDS:
         return [(name, NO_TOPIC_ID) for name in call.body["topic_names"]]
     return [
         (topic["name"], topic["topic_id"].bytes if topic["topic_id"] else NO_TOPIC_ID)

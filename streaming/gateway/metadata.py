@@ -21,6 +21,7 @@ from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.ports import ClusterView
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import INTERNAL_TOPICS
+from streaming.wire import since
 from streaming.wire.schema_codec import Body
 
 _IDS_SINCE = 12
@@ -45,7 +46,7 @@ class Metadata:
 
     async def handle(self, call: Call) -> bytes:
         """Answer for the topics asked for: all, by name, or (from version 12) by id."""
-        asked = _asked(call)
+        asked = asked_topics(call.body, call.version)
         created = await self._create_missing(call, asked or ())
         image = self._view.image()
         nodes = {} if image is None else self._nodes.on(call.listener, image)
@@ -94,10 +95,10 @@ def _told(topic: TopicEntry, created: Mapping[str, int]) -> TopicEntry:
     return replace(topic, error=error)
 
 
-def _asked(call: Call) -> list[Body] | None:
-    """Return the topics asked for, None for all; version 0 asks for all with an empty list."""
-    topics: list[Body] | None = call.body["topics"]
-    return None if call.version == 0 and not topics else topics
+def asked_topics(body: Body, version: int) -> list[Body] | None:
+    """Return the topics that a Metadata request asks for, None for all."""
+    topics: list[Body] | None = body["topics"]
+    return None if version < since.METADATA_NO_TOPICS and not topics else topics
 
 
 def _no_rows() -> Rows:

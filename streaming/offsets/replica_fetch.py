@@ -24,6 +24,7 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import UNKNOWN, EpochEnd, PartitionLog
+from streaming.wire import since
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,6 @@ FindEpochEnd = Callable[[int, int], Awaitable[EpochEnd]]
 raises HistoryUnreadable.
 """
 
-_TOPIC_IDS_SINCE = 13
 _LAST_EPOCHS_SINCE = 12
 _NOT_LED = int(ProtocolError.NOT_LEADER_OR_FOLLOWER)
 _LATER = int(ProtocolError.UNKNOWN_LEADER_EPOCH)
@@ -141,7 +141,7 @@ class ReplicaFetch:
         return found
 
     def _name(self, call: Call, topic: Body) -> str:
-        if call.version < _TOPIC_IDS_SINCE:
+        if call.version < since.FETCH_TOPIC_IDS:
             return str(topic["topic"])
         topic_id = topic["topic_id"]
         return "" if topic_id is None else name_of(self._image(), topic_id.bytes)

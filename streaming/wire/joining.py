@@ -9,6 +9,8 @@ import struct
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from state.groups.join import SKIP_ASSIGNMENT_SINCE
+from streaming.wire import since
 from streaming.wire.primitives import (
     array_length,
     byte_string,
@@ -30,16 +32,13 @@ _NO_THROTTLE = _INT32.pack(0)
 _NO_TIMEOUT = -1
 
 _JOIN_FLEXIBLE_SINCE = 6
-_JOIN_REBALANCE_TIMEOUT_SINCE = 1
 _JOIN_INSTANCE_SINCE = 5
 _JOIN_REASON_SINCE = 8
 _JOIN_THROTTLE_SINCE = 2
 _JOIN_TYPE_SINCE = 7
-_JOIN_SKIP_SINCE = 9
 
 _SYNC_FLEXIBLE_SINCE = 4
 _SYNC_INSTANCE_SINCE = 3
-_SYNC_PROTOCOL_SINCE = 5
 _SYNC_THROTTLE_SINCE = 1
 
 
@@ -56,7 +55,7 @@ def _join_group(version: int, data: bytes, at: int) -> tuple[Body, int]:
     read = nullable_text(flexible)
     body: Body = {"group_instance_id": None, "reason": None}
     body["group_id"], at = required(read, data, at)
-    if version >= _JOIN_REBALANCE_TIMEOUT_SINCE:
+    if version >= since.JOIN_GROUP_REBALANCE_TIMEOUT:
         session_ms, rebalance_ms = _TIMEOUTS.unpack_from(data, at)
         at += _TIMEOUTS.size
     else:
@@ -91,7 +90,7 @@ def _sync_group(version: int, data: bytes, at: int) -> tuple[Body, int]:
     body["member_id"], at = required(read, data, at + _INT32.size)
     if version >= _SYNC_INSTANCE_SINCE:
         body["group_instance_id"], at = read(data, at)
-    if version >= _SYNC_PROTOCOL_SINCE:
+    if version >= since.SYNC_GROUP_PROTOCOL:
         body["protocol_type"], at = read(data, at)
         body["protocol_name"], at = read(data, at)
     body["assignments"], at = byte_strings(read, data, at, flexible)
@@ -118,7 +117,7 @@ def encode_join_group(
         nullable_string(protocol_type, flexible) if version >= _JOIN_TYPE_SINCE else b"",
         nullable_string(protocol, flexible),
         string(leader, flexible),
-        bytes([skip_assignment]) if version >= _JOIN_SKIP_SINCE else b"",
+        bytes([skip_assignment]) if version >= SKIP_ASSIGNMENT_SINCE else b"",
         string(member, flexible),
     ]
     rows = [
@@ -145,6 +144,6 @@ def encode_sync_group(
         _NO_THROTTLE if version >= _SYNC_THROTTLE_SINCE else b"",
         _INT16.pack(error),
     ]
-    if version >= _SYNC_PROTOCOL_SINCE:
+    if version >= since.SYNC_GROUP_PROTOCOL:
         parts += (nullable_string(protocol_type, flexible), nullable_string(protocol, flexible))
     return b"".join([*parts, byte_string(assignment, flexible), empty_tags(flexible)])

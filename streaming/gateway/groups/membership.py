@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable
 from state.groups.answers import heartbeat_error
 from state.groups.join import MEMBER_ID_REQUIRED_SINCE
 from state.groups.payloads.requests import Heartbeat
-from state.groups.presence import ALIVE
+from state.groups.presence import ALIVE, MEMBERS_SINCE
 from state.groups.tables import GroupApi
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Answer, Call, HangUp
 from streaming.gateway.groups.requests import GroupRequests, OnReply
 from streaming.gateway.ports import ReplyBody
+from streaming.wire import since
 from streaming.wire.apis import ApiKey
 from streaming.wire.joining import encode_join_group, encode_sync_group
 from streaming.wire.passing import answer_with_id_of, request_with_id
@@ -28,11 +29,6 @@ from streaming.wire.schema_codec import Body
 logger = logging.getLogger(__name__)
 
 _NO_GENERATION = -1
-_REBALANCE_TIMEOUT_SINCE = 1
-_NULL_PROTOCOL_SINCE = 7
-_PROTOCOL_NAMED_SINCE = 5
-"""From this version of SyncGroup on, members say what they joined with."""
-_MANY_MEMBERS_SINCE = 3
 _HEARTBEATS_MAX = 1 << 16
 _HEARTBEAT_BYTES_MAX = 512
 """Of a heartbeat that is kept: one that may be kept whatever its names are, or what follows it,
@@ -60,7 +56,7 @@ class Membership:
         header, body = decoded.header, decoded.body
         version, member = header.api_version, body["member_id"]
         session_ms, client = body["session_timeout_ms"], header.client_id or ""
-        with_rebalance = version >= _REBALANCE_TIMEOUT_SINCE
+        with_rebalance = version >= since.JOIN_GROUP_REBALANCE_TIMEOUT
         rebalance_ms = body["rebalance_timeout_ms"] if with_rebalance else session_ms
         instance = body["group_instance_id"]
         new_member = "" if member else _new_member_id(client if instance is None else instance)
@@ -109,7 +105,7 @@ class Membership:
         on_reply = _answering(answer, functools.partial(_sync_response, header))
         group, version = body["group_id"], header.api_version
         named = payload["protocol_type"] is not None and payload["protocol"] is not None
-        if version >= _PROTOCOL_NAMED_SINCE and not named:
+        if version >= since.SYNC_GROUP_PROTOCOL and not named:
             on_reply({"error": ProtocolError.INCONSISTENT_GROUP_PROTOCOL})
         else:
             self._requests.ask(
@@ -135,7 +131,7 @@ class Membership:
     async def leave(self, call: Call) -> Body:
         """Answer LeaveGroup of one member, from version 3 on of several."""
         body = call.body
-        many = call.version >= _MANY_MEMBERS_SINCE
+        many = call.version >= MEMBERS_SINCE
         members = (
             [
                 {
@@ -216,7 +212,7 @@ def _answering(answer: Answer, encode: Callable[[ReplyBody], bytes]) -> OnReply:
 def _join_response(header: RequestHeader, asked_as: str, reply: ReplyBody) -> bytes:
     version = header.api_version
     protocol = reply.get("protocol")
-    if protocol is None and version < _NULL_PROTOCOL_SINCE:
+    if protocol is None and version < since.JOIN_GROUP_NULL_PROTOCOL:
         protocol = ""
     body = encode_join_group(
         version,

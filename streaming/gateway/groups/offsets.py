@@ -11,12 +11,11 @@ from state.groups.tables import GroupApi
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.groups.requests import GroupRequests
+from streaming.wire import since
 from streaming.wire.apis import APIS
 from streaming.wire.offset_commits import RETENTION, THROTTLE_SINCE, encode_commit_errors
 from streaming.wire.schema_codec import Body
 
-_MANY_GROUPS_SINCE = 8
-_TOP_LEVEL_ERROR_SINCE = 2
 _LOADING_SINCE = 2
 _NO_OFFSET = -1
 
@@ -85,10 +84,13 @@ class Offsets:
 
     async def fetch(self, call: Call) -> Body:
         """Answer OffsetFetch from what is decided so far, from version 8 on for several groups."""
-        if call.version >= _MANY_GROUPS_SINCE:
+        if call.version >= since.OFFSET_FETCH_MANY_GROUPS:
             return {"groups": [self._fetch(call, one) for one in call.body["groups"]]}
         answer = self._fetch(call, call.body)
-        if call.version < _TOP_LEVEL_ERROR_SINCE and answer["error_code"] != ProtocolError.NONE:
+        if (
+            call.version < since.OFFSET_FETCH_TOP_LEVEL_ERROR
+            and answer["error_code"] != ProtocolError.NONE
+        ):
             answer["topics"] = _refused(call.body["topics"], answer["error_code"])
         return {"topics": answer["topics"], "error_code": answer["error_code"]}
 

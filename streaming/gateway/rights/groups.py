@@ -18,13 +18,10 @@ from streaming.gateway.rights.asked import (
     then,
 )
 from streaming.security.acls import Operation, ResourceType
+from streaming.wire import since
 from streaming.wire.schema_codec import Body
 
 _DENIED: Body = {"error_code": ProtocolError.GROUP_AUTHORIZATION_FAILED}
-_NULL_PROTOCOL_SINCE = 7
-_MANY_KEYS_SINCE = 4
-_MANY_GROUPS_SINCE = 8
-_TOP_LEVEL_ERROR_SINCE = 2
 _KEY_TYPES: Mapping[int, tuple[ResourceType, ProtocolError]] = {
     0: (ResourceType.GROUP, ProtocolError.GROUP_AUTHORIZATION_FAILED),
     1: (ResourceType.TRANSACTIONAL_ID, ProtocolError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
@@ -49,7 +46,7 @@ def member(**fields: Any) -> Rule:
 
 def join(asked: Asked) -> Verdict:
     """Let who may read a group join it."""
-    nothing_chosen = None if asked.version >= _NULL_PROTOCOL_SINCE else ""
+    nothing_chosen = None if asked.version >= since.JOIN_GROUP_NULL_PROTOCOL else ""
     return member(
         generation_id=-1,
         protocol_type=None,
@@ -72,7 +69,7 @@ def find_coordinator(asked: Asked) -> Verdict:
     def permitted(key: Any) -> bool:
         return asked.may(Operation.DESCRIBE, resource_type, key)
 
-    if asked.version < _MANY_KEYS_SINCE:
+    if asked.version < since.FIND_COORDINATOR_MANY_KEYS:
         return None if permitted(body["key"]) else Refused(nobody)
     return each(
         asked, "coordinator_keys", permitted, "coordinators", lambda key: nobody | {"key": key}
@@ -193,12 +190,12 @@ def _topic_refused(topic: Body, error: ProtocolError) -> Body:
 
 def offset_fetch(asked: Asked) -> Verdict:
     """Let who may describe the group know its offsets of topics that it may describe."""
-    if asked.version >= _MANY_GROUPS_SINCE:
+    if asked.version >= since.OFFSET_FETCH_MANY_GROUPS:
         return _offsets_of_groups(asked)
     body = asked.body
     if not _may(asked, Operation.DESCRIBE, body["group_id"]):
         error = ProtocolError.GROUP_AUTHORIZATION_FAILED
-        told = asked.version < _TOP_LEVEL_ERROR_SINCE
+        told = asked.version < since.OFFSET_FETCH_TOP_LEVEL_ERROR
         topics = [_not_fetched(one, error) for one in body["topics"] or ()] if told else []
         return Refused(_DENIED | {"topics": topics})
     return _known_offsets(asked, body)

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from state.partitions.creation import is_legal_name
 from state.protocol_errors import ProtocolError
+from streaming.gateway.metadata import asked_topics
 from streaming.gateway.rights.asked import Amended, Asked, Verdict, split
 from streaming.gateway.rights.cluster import cluster_operations
 from streaming.security.acls import Operation, ResourceType
+from streaming.wire import since
 from streaming.wire.schema_codec import Body
 
-_NONE_SINCE = 1
-"""Version 0 asks for all topics where it names none."""
 _CREATION_SINCE = 4
 """Before, all topics that are asked for are to be created."""
 _OPERATIONS_SINCE = 8
@@ -24,9 +24,8 @@ def metadata(asked: Asked) -> Verdict:
     """Let clients know of topics that they may describe: of others that they ask about by name they
     are refused, among all they are not named.
     """
-    body = asked.body
-    of_all = body["topics"] is None or (asked.version == 0 and not body["topics"])
-    verdict = _of_all(asked) if of_all else _of_some(asked, body["topics"])
+    topics = asked_topics(asked.body, asked.version)
+    verdict = _of_all(asked) if topics is None else _of_some(asked, topics)
     return _with_operations(asked, verdict)
 
 
@@ -46,7 +45,7 @@ def _of_all(asked: Asked) -> Amended | None:
     if len(topics) == len(names):
         return None
     nothing_new = {"topics": topics, "allow_auto_topic_creation": False}
-    oldest = _CREATION_SINCE if topics else _NONE_SINCE
+    oldest = _CREATION_SINCE if topics else since.METADATA_NO_TOPICS
     return Amended(asked.body | nothing_new, None, max(asked.version, oldest))
 
 
@@ -64,7 +63,7 @@ def _of_some(asked: Asked, topics: Iterable[Body]) -> Amended | None:
     refused += [_refused(one, ProtocolError.UNKNOWN_TOPIC_ID) for one in unknown]
     if not refused and not request:
         return None
-    oldest = _CREATION_SINCE if request else _NONE_SINCE if not described else 0
+    oldest = _CREATION_SINCE if request else since.METADATA_NO_TOPICS if not described else 0
     return Amended(
         asked.body | {"topics": described} | request,
         lambda answer: answer | {"topics": answer["topics"] + refused},

@@ -16,12 +16,11 @@ from streaming.gateway.rights.asked import (
     then,
 )
 from streaming.security.acls import Operation
+from streaming.wire import since
 from streaming.wire.schema_codec import Body
 
 _TOPIC = 2  # org.apache.kafka.common.config.ConfigResource.Type; the others belong to the cluster
-_TOPICS_SINCE = 6
 _CONFIGS_SINCE = 5
-_IDS_SINCE = 13
 
 
 def create_topics(asked: Asked) -> Verdict:
@@ -64,7 +63,7 @@ def _without_configs(topic: Body, hidden: set[str]) -> Body:
 
 def delete_topics(asked: Asked) -> Verdict:
     """Let who may delete a topic; an id that nobody knows now may be some topic's later."""
-    if asked.version < _TOPICS_SINCE:
+    if asked.version < since.DELETE_TOPICS_IDS:
         return each(
             asked,
             "topic_names",
@@ -139,7 +138,7 @@ def fetch(asked: Asked) -> Verdict:
     acts = by_follower and asked.may_with_cluster(Operation.CLUSTER_ACTION)
 
     def name_of(one: Body) -> str | None:
-        if asked.version < _IDS_SINCE:
+        if asked.version < since.FETCH_TOPIC_IDS:
             return str(one["topic"])
         topic_id = one["topic_id"]
         return None if topic_id is None else asked.topic_name(topic_id.bytes)
