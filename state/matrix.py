@@ -88,6 +88,16 @@ def keep(matrix: Int32s, mask: Bools) -> Int32s:
     return packed
 
 
+def first_ids(matrix: Int32s) -> Int32s:
+    """Return int32[n]: each row's first id, of a replica list the preferred replica; -1 where it
+    has none.
+    """
+    if matrix.shape[1] == 0:
+        return np.full(len(matrix), NONE, dtype=np.int32)
+    first: Int32s = matrix[:, 0]
+    return first
+
+
 def first_where(matrix: Int32s, mask: Bools) -> Int32s:
     """Return int32[n]: each row's first id where mask bool[n, W] holds, -1 where there is none."""
     first = np.full(len(matrix), NONE, dtype=np.int32)

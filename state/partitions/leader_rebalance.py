@@ -15,7 +15,7 @@ from state.blocks import encode_block
 from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER, next_step
 from state.decisions import Decision, DecisionKind
 from state.events import Event
-from state.matrix import NONE, Bools, Int32s, contains
+from state.matrix import NONE, Bools, Int32s, contains, first_ids
 from state.merge import first_of_brokers, merge_blocks
 from state.partitions.changes import Changes
 from state.partitions.election import Strategy
@@ -67,11 +67,7 @@ def _proposals(slot: Slot, event: Event) -> list[Decision]:
 
 def preferred_replicas(slot: Slot) -> Int32s:
     """Return int32[n]: each partition's first replica, -1 where it has none."""
-    rows = slot.table.rows
-    if rows.replicas.shape[1] == 0:
-        return np.full(len(rows), NONE, dtype=np.int32)
-    first: Int32s = rows.replicas[:, 0]
-    return first
+    return first_ids(slot.table.rows.replicas)
 
 
 def _counts(

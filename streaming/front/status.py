@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 
 from state.blocks import Column
-from state.matrix import any_in_row, lengths
+from state.matrix import any_in_row, first_ids, lengths
 from state.partitions.table import NO_LEADER
 from streaming.front.clock import Clock
 from streaming.front.controller_role import ControllerRole
@@ -179,8 +179,8 @@ def _imbalanced(columns: Mapping[str, Column]) -> int:
     """Return how many partitions are not led by their preferred replica
     (ControllerContext.hasPreferredLeader): one that is being added counts once it is in sync.
     """
-    preferred, isr = columns["replicas"][:, 0], columns["isr"]
-    added = columns["adding"][:, 0]
+    preferred, isr = first_ids(columns["replicas"]), columns["isr"]
+    added = columns["adding"][:, :1].any(axis=1)
     in_sync = any_in_row(isr[added] == preferred[added, None])
     elsewhere = ~added & (columns["leader"] != preferred)
     return int(np.count_nonzero(elsewhere) + np.count_nonzero(in_sync))

@@ -7,7 +7,7 @@ import asyncio
 import numpy as np
 
 from state.event_kinds import EventKind
-from state.matrix import NONE
+from state.matrix import first_ids
 from state.partitions.admin_elections import needs_election
 from state.payloads.admin import NOT_ELECTED, ElectionType
 from state.protocol_errors import ProtocolError
@@ -99,8 +99,7 @@ def needed(image: ClusterImage, election_type: ElectionType) -> dict[str, list[i
     if not len(image):
         return {}
     columns = image.columns
-    leader, replicas = columns["leader"], columns["replicas"]
-    preferred = replicas[:, 0] if replicas.shape[1] else np.full(len(leader), NONE, dtype=np.int32)
+    leader, preferred = columns["leader"], first_ids(columns["replicas"])
     registered = np.isin(leader, np.array(sorted(image.brokers), dtype=np.int32))
     rows = needs_election(election_type, leader, preferred, registered)
     topic_of, names = image.topic_of_rows()

@@ -37,6 +37,12 @@ def test_a_preferred_replica_that_is_added_counts_once_it_is_in_sync():
     assert image_status(image)["imbalanced"] == 2
 
 
+def test_partitions_without_replicas_count_where_they_belong():
+    # (leader, ISR, replicas): the lists of all, or of the first alone, are empty
+    assert counts(image_of([(-1, [], []), (-1, [], [])])) == (2, 2, 0, 0)
+    assert counts(image_of([(-1, [], []), (2, [2, 1], [1, 2])])) == (1, 1, 0, 1)
+
+
 def test_brokers_that_nothing_can_be_told_to_are_shown():
     image = image_of([(1, [1, 2], [1, 2])])
     listener = image.brokers[1].node.endpoints[0].listener
