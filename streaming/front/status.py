@@ -167,8 +167,7 @@ def _partition_counts(image: ClusterImage) -> dict[str, int]:
     in_sync = lengths(columns["isr"])
     assigned = lengths(columns["replicas"])
     return {
-        "offline_partitions": stateless
-        + int(np.count_nonzero(~np.isin(leader, list(image.brokers)))),
+        "offline_partitions": stateless + int(np.count_nonzero(~image.registered(leader))),
         "leaderless": stateless + int(np.count_nonzero(leader == NO_LEADER)),
         "under_replicated": int(np.count_nonzero(in_sync < assigned)),
         "imbalanced": _imbalanced(columns),

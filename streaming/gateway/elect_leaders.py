@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import numpy as np
-
 from state.event_kinds import EventKind
 from state.matrix import first_ids
 from state.partitions.admin_elections import needs_election
@@ -100,8 +98,7 @@ def needed(image: ClusterImage, election_type: ElectionType) -> dict[str, list[i
         return {}
     columns = image.columns
     leader, preferred = columns["leader"], first_ids(columns["replicas"])
-    registered = np.isin(leader, np.array(sorted(image.brokers), dtype=np.int32))
-    rows = needs_election(election_type, leader, preferred, registered)
+    rows = needs_election(election_type, leader, preferred, image.registered(leader))
     topic_of, names = image.topic_of_rows()
     found: dict[str, list[int]] = {}
     for topic, partition in zip(

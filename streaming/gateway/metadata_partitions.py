@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from state.blocks import Column
-from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, keep
+from state.matrix import NONE, Bools, Int32s, Rows, among, any_in_row, keep
 from state.protocol_errors import ProtocolError
 from streaming.gateway.metadata_encoder import PartitionColumns
 from streaming.image.cluster_image import ClusterImage
@@ -29,14 +29,14 @@ def visible_partitions(
         return _nothing()
     columns = {name: column[at] for name, column in image.columns.items()}
     node_ids = np.array(sorted(reachable), dtype=np.int32)
-    led = np.isin(columns["leader"], node_ids)
+    led = among(columns["leader"], node_ids)
     error = np.where(led, 0, _leader_errors(image, columns, version)).astype(np.int16)
     replicas, isr = columns["replicas"], columns["isr"]
     if version == 0:
         missing = _missing(replicas, node_ids) | _missing(isr, node_ids)
         error[led & missing] = ProtocolError.REPLICA_NOT_AVAILABLE
-        replicas = keep(replicas, np.isin(replicas, node_ids))
-        isr = keep(isr, np.isin(isr, node_ids))
+        replicas = keep(replicas, among(replicas, node_ids))
+        isr = keep(isr, among(isr, node_ids))
     return PartitionColumns(
         error=error,
         partition=columns["partition"],
@@ -53,12 +53,12 @@ def _leader_errors(image: ClusterImage, columns: dict[str, Column], version: int
     absent = np.int32(ProtocolError.LEADER_NOT_AVAILABLE)
     if version < _LISTENER_NOT_FOUND_SINCE:
         return np.full(len(columns["leader"]), absent)
-    registered = np.isin(columns["leader"], np.array(sorted(image.brokers), dtype=np.int32))
+    registered = image.registered(columns["leader"])
     return np.where(registered, np.int32(ProtocolError.LISTENER_NOT_FOUND), absent)
 
 
 def _missing(ids: Int32s, node_ids: Int32s) -> Bools:
-    found = any_in_row((ids != NONE) & ~np.isin(ids, node_ids))
+    found = any_in_row((ids != NONE) & ~among(ids, node_ids))
     return found
 
 

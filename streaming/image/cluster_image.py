@@ -16,7 +16,7 @@ import orjson
 from state.blocks import Column, decode_block, encode_block
 from state.bodies import ForgetTopic, UpdateBrokers
 from state.decisions import Action, DecisionKind, acts
-from state.matrix import Int32s
+from state.matrix import Bools, Int32s, among
 from streaming.image.brokers import (
     RegisteredBroker,
     broker_node,
@@ -223,6 +223,10 @@ class ClusterImage:
     def topic_names(self) -> list[str]:
         """Return all topic names, ascending."""
         return sorted(self._numbers)
+
+    def registered(self, ids: Int32s) -> Bools:
+        """Return a mask shaped like ids: the broker is registered; -1 never is."""
+        return among(ids, np.array(sorted(self.brokers), dtype=np.int32))
 
     def rows_of(self, topic: str) -> slice:
         """Return where a topic's partitions stand, ascending by partition; empty when it is

@@ -12,7 +12,7 @@ import numpy as np
 
 from state.blocks import Column
 from state.decisions import Action, acts
-from state.matrix import Bools, contains
+from state.matrix import Bools, among, contains
 from streaming.sinks.batch import SinkDecision
 from streaming.sinks.block_merging import partition_keys, stacked_rows, with_rows
 
@@ -48,7 +48,7 @@ def _new_since_start(
     offsets = np.concatenate([np.full(np.count_nonzero(~one.lost), one.offset) for one in kept])
     brokers = np.array(sorted(introduced), dtype=np.int32)
     since = np.array([introduced[broker] for broker in brokers.tolist()])
-    row, place = np.nonzero(rows["recipients"] & np.isin(rows["replicas"], brokers))
+    row, place = np.nonzero(rows["recipients"] & among(rows["replicas"], brokers))
     broker = np.searchsorted(brokers, rows["replicas"][row, place])
     late = offsets[row] >= since[broker]
     row, broker = row[late], broker[late]
@@ -56,6 +56,6 @@ def _new_since_start(
     _, first = np.unique(group * len(brokers) + broker, return_index=True)
     first = first[acts(rows, Action.IS_NEW)[row[first]]]
     at = group[first]
-    new: Bools = ~np.isin(merged["replicas"], brokers)
+    new: Bools = ~among(merged["replicas"], brokers)
     np.logical_or.at(new, at, merged["replicas"][at] == brokers[broker[first]][:, None])
     return new
