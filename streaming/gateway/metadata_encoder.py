@@ -33,7 +33,7 @@ class TopicEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionColumns:
+class MetadataPartitions:
     """n partitions in the order of their topics; lists of ids are padded with -1 at the end."""
 
     error: npt.NDArray[np.int16]  # [n]
@@ -53,7 +53,7 @@ class MetadataAnswer:
     cluster_id: str
     controller_id: int
     topics: Sequence[TopicEntry]
-    partitions: PartitionColumns
+    partitions: MetadataPartitions
     topic_operations: int = NOT_ASKED
     cluster_operations: int = NOT_ASKED
 
@@ -102,7 +102,7 @@ def _topic_head(topic: TopicEntry, version: int, flexible: bool) -> bytes:
     return _INT16.pack(topic.error) + name + topic_id + internal + length
 
 
-def _columns(version: int, partitions: PartitionColumns) -> list[Column]:
+def _columns(version: int, partitions: MetadataPartitions) -> list[Column]:
     columns: list[Column] = [
         Scalar(partitions.error, ">i2"),
         Scalar(partitions.partition),

@@ -9,7 +9,7 @@ import numpy as np
 from state.blocks import Column
 from state.matrix import NONE, Bools, Int32s, Rows, among, any_in_row, keep
 from state.protocol_errors import ProtocolError
-from streaming.gateway.metadata_encoder import PartitionColumns
+from streaming.gateway.metadata_encoder import MetadataPartitions
 from streaming.image.cluster_image import ClusterImage
 
 _LISTENER_NOT_FOUND_SINCE = 6
@@ -17,7 +17,7 @@ _LISTENER_NOT_FOUND_SINCE = 6
 
 def visible_partitions(
     image: ClusterImage, at: slice | Rows, reachable: Collection[int], version: int
-) -> PartitionColumns:
+) -> MetadataPartitions:
     """Return the rows `at` of the image for clients that reach the nodes `reachable`.
 
     Source: ZkMetadataCache.getPartitionMetadata. A leader that cannot be reached is named -1:
@@ -37,7 +37,7 @@ def visible_partitions(
         error[led & missing] = ProtocolError.REPLICA_NOT_AVAILABLE
         replicas = keep(replicas, among(replicas, node_ids))
         isr = keep(isr, among(isr, node_ids))
-    return PartitionColumns(
+    return MetadataPartitions(
         error=error,
         partition=columns["partition"],
         leader=np.where(led, columns["leader"], np.int32(NONE)),
@@ -62,7 +62,7 @@ def _missing(ids: Int32s, node_ids: Int32s) -> Bools:
     return found
 
 
-def _nothing() -> PartitionColumns:
+def _nothing() -> MetadataPartitions:
     none = np.empty(0, dtype=np.int32)
     lists = np.empty((0, 0), dtype=np.int32)
-    return PartitionColumns(none.astype(np.int16), none, none, none, lists, lists, lists)
+    return MetadataPartitions(none.astype(np.int16), none, none, none, lists, lists, lists)

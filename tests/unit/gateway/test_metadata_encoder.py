@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from state.matrix import pad_rows, unpad
 from streaming.gateway.metadata_encoder import (
     MetadataAnswer,
-    PartitionColumns,
+    MetadataPartitions,
     TopicEntry,
     encode_metadata,
 )
@@ -40,11 +40,11 @@ NODE = st.builds(
 )
 
 
-def columns(rows: list[Any]) -> PartitionColumns:
+def columns(rows: list[Any]) -> MetadataPartitions:
     error, partition, leader, replicas, isr, offline = (
         list(map(list, zip(*rows, strict=True))) if rows else [[]] * 6
     )
-    return PartitionColumns(
+    return MetadataPartitions(
         np.array(error, np.int16),
         np.array(partition, np.int32),
         np.array(leader, np.int32),
