@@ -78,7 +78,7 @@ def for_each_batch(
     return (writer.trigger(availableNow=True) if until_end else writer).start()
 
 
-def leave(batch_id: int, rows: pa.Table) -> None:
+def discard_batch(batch_id: int, rows: pa.Table) -> None:
     """Take a batch and do nothing with it."""
 
 
@@ -98,7 +98,7 @@ def warm_up(spark: SparkSession, settings: Settings) -> None:
             log.append([NewRecord("warm_up", "", b"{}")])
         events = read_events(spark, trial.events, settings.event_log_batch_max_events)
         decisions = decide(route(events, settings.layout))
-        query = for_each_batch(decisions, trial.checkpoint, leave, until_end=True)
+        query = for_each_batch(decisions, trial.checkpoint, discard_batch, until_end=True)
         try:
             query.awaitTermination(_WARM_UP_TIMEOUT_S)
         except StreamingQueryException as error:

@@ -24,7 +24,7 @@ from checkpoints.layout import CheckpointMismatch, check_layout
 from checkpoints.packing import packed
 from checkpoints.snapshot import Snapshot, read_snapshot
 from streaming.operator import decide
-from streaming.query import for_each_batch, leave
+from streaming.query import discard_batch, for_each_batch
 from streaming.router import KEY
 from streaming.settings import Settings
 
@@ -91,7 +91,7 @@ def seed_checkpoint(
     spark.dataSource.register(SnapshotSource)
     spark.conf.set("spark.sql.shuffle.partitions", settings.shuffle_partitions)
     machines = spark.readStream.format(SOURCE_NAME).option("path", str(snapshot)).load()
-    query = for_each_batch(decide(machines, take_over), checkpoint, leave, until_end=True)
+    query = for_each_batch(decide(machines, take_over), checkpoint, discard_batch, until_end=True)
     query.awaitTermination()
     check_layout(checkpoint, settings.layout, settings.shuffle_partitions)
 

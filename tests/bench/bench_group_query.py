@@ -17,7 +17,7 @@ from state.routing import Layout
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.operator import decide
-from streaming.query import for_each_batch, leave, read_events
+from streaming.query import discard_batch, for_each_batch, read_events
 from streaming.router import route
 from streaming.settings_loader import load_settings
 from streaming.spark.local_fs import local_fs_jar
@@ -59,7 +59,7 @@ def measure(slots: int) -> list[dict[str, object]]:
         with EmbeddedLogWriter(folder / "events") as writer:
             events = read_events(spark, folder / "events", settings.event_log_batch_max_events)
             decisions = decide(route(events, Layout(1, slots)))
-            query = for_each_batch(decisions, folder / "checkpoint", leave)
+            query = for_each_batch(decisions, folder / "checkpoint", discard_batch)
             start = loading(log)
             for at in range(0, len(start), CHUNK):
                 writer.append(records(start[at : at + CHUNK]))
