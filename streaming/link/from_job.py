@@ -61,10 +61,10 @@ class ImageTold(FromJob):
     nothing from a job that does not know the cluster before it is loaded, or loaded again.
 
     timers: {name: deadline_ms}, which replace the armed ones. pause_reason, paused_since_ms: as
-    Pause has them. end_offset: up to where batches were
-    complete, also while no front was there. query_folds: so does the query by now, beside the job's
-    head start. without_term: the job begins behind the election, so everything is to be loaded
-    again. brokers: what each has confirmed. queue_lengths: requests that each has not answered.
+    Pause has them. end_offset: up to where batches were complete, also while no front was there.
+    query_folds: so does the query by now, beside the job's head start. without_term: the job begins
+    behind the election, so everything is to be loaded again. brokers: what each has confirmed.
+    queue_lengths: requests that each has not answered.
     """
 
     kind = "image"

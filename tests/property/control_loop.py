@@ -51,9 +51,8 @@ class ControlLoop:
 
     log: events, of which those before `folded` are folded. asking: brokers with inter-broker
     protocol 2.7 or later, which ask for ISRs by AlterPartition (KIP-497); others write them to
-    ZooKeeper. asked: the ISR that a leader asked for last, by place and
-    leader epoch.
-    unnoticed: places of ISRs that were written and of which no event tells yet.
+    ZooKeeper. asked: the ISR that a leader asked for last, by place and leader epoch. unnoticed:
+    places of ISRs that were written and of which no event tells yet.
     """
 
     def __init__(self, asking: Collection[int]) -> None:
