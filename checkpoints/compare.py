@@ -6,10 +6,11 @@ what they are about. Ordinals are not compared, since one decision more moves al
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any, TypeAlias
 
 from state.matrix import NONE
@@ -55,27 +56,16 @@ def compare(
 def _by_event(
     left: Iterable[MergedDecision], right: Iterable[MergedDecision]
 ) -> Iterator[tuple[int, list[MergedDecision], list[MergedDecision]]]:
-    ours = groupby(left, key=lambda one: one.offset)
-    theirs = groupby(right, key=lambda one: one.offset)
-    mine, other = _next(ours), _next(theirs)
-    while mine is not None or other is not None:
-        offset = min(one[0] for one in (mine, other) if one is not None)
-        yield (
-            offset,
-            mine[1] if mine is not None and mine[0] == offset else [],
-            other[1] if other is not None and other[0] == offset else [],
-        )
-        if mine is not None and mine[0] == offset:
-            mine = _next(ours)
-        if other is not None and other[0] == offset:
-            other = _next(theirs)
+    both = heapq.merge(zip(left, repeat(0)), zip(right, repeat(1)), key=_offset)
+    for offset, of_event in groupby(both, key=_offset):
+        sides: tuple[list[MergedDecision], list[MergedDecision]] = [], []
+        for one, side in of_event:
+            sides[side].append(one)
+        yield offset, *sides
 
 
-def _next(
-    groups: Iterator[tuple[int, Iterator[MergedDecision]]],
-) -> tuple[int, list[MergedDecision]] | None:
-    found = next(groups, None)
-    return None if found is None else (found[0], list(found[1]))
+def _offset(sided: tuple[MergedDecision, int]) -> int:
+    return sided[0].offset
 
 
 def _records(decisions: list[MergedDecision]) -> dict[tuple[str, str], Record]:

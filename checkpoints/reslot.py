@@ -7,6 +7,7 @@ been that many slots.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -17,8 +18,9 @@ from checkpoints.machine_format import decode_machine, encode_machine
 from checkpoints.snapshot import Snapshot
 from state.blocks import decode_block
 from state.groups.slot import GroupSlot
+from state.partitions.rows import select
 from state.partitions.slot import Slot
-from state.partitions.table import COLUMN_NAMES, Columns, PartitionTable, Topic, stack
+from state.partitions.table import Columns, PartitionTable, Topic, stack
 from state.routing import GROUP_KEY, Layout, topic_scope
 
 _OF_ONE_SLOT = frozenset({"topics", "deletions", "deleted", "unseen", "awaited", "end_rejected"})
@@ -118,8 +120,7 @@ def _numbered(tables: Sequence[PartitionTable]) -> list[Columns]:
     before = 0
     found = []
     for table in tables:
-        columns = {name: getattr(table.rows, name) for name in COLUMN_NAMES}
-        found.append(Columns(**{**columns, "topic": columns["topic"] + np.int32(before)}))
+        found.append(replace(table.rows, topic=table.rows.topic + np.int32(before)))
         before += len(table.topics)
     return found
 
@@ -128,6 +129,4 @@ def _select(rows: Columns, topics: Sequence[Topic], chosen: npt.NDArray[np.intp]
     numbers = np.full(len(topics), -1, dtype=np.int32)
     numbers[chosen] = np.arange(len(chosen), dtype=np.int32)
     recoded = numbers[rows.topic] if len(rows) else rows.topic
-    at = np.flatnonzero(recoded >= 0)
-    columns = {name: getattr(rows, name)[at] for name in COLUMN_NAMES}
-    return Columns(**{**columns, "topic": recoded[at]})
+    return select(replace(rows, topic=recoded), recoded >= 0)

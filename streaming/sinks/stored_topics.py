@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from state.matrix import unpad
 from streaming.sinks.independent_stops import may_go
 from streaming.zk.errors import RequestFailed
 from streaming.zk.multiread import read_many
@@ -69,10 +70,7 @@ def _states(
     read = _readable(session, [*paths])
     states = parse_partition_states([*read.values()], [0] * len(read))
     return {
-        paths[path]: (
-            int(states.leader[row]),
-            [one for one in states.isr[row].tolist() if one >= 0],
-        )
+        paths[path]: (int(states.leader[row]), unpad(states.isr[row]))
         for row, path in enumerate(read)
         if states.present[row]
     }
