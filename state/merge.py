@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from state.block_topics import common_topics, partition_keys
 from state.blocks import Column, decode_block, encode_block
 from state.change_columns import ID_LISTS, REPLICA_MASKS, stack_column
 from state.decisions import BLOCK_KINDS, KIND_ORDER, Decision, DecisionKind
@@ -67,25 +68,22 @@ def merge_blocks(bodies: list[bytes]) -> bytes:
     parts = [decode_block(body) for body in bodies]
     if len(parts) == 1 and _is_canonical(*parts[0]):
         return bodies[0]
-    names = sorted({name for _, extra in parts for name in extra["topics"]})
-    place = {name: index for index, name in enumerate(names)}
-    ids: dict[str, str | None] = {}
+    topics, topic_ids, places = common_topics(
+        [(extra["topics"], extra["topic_ids"]) for _, extra in parts]
+    )
     columns: dict[str, list[Column]] = {name: [] for name in parts[0][0]}
     reasons = sorted({reason for _, extra in parts for reason in extra.get("reasons", ())})
-    for part, extra in parts:
-        ids.update(zip(extra["topics"], extra["topic_ids"], strict=True))
-        recoded = dict(part)
-        recoded["topic"] = _recode(part["topic"], [place[name] for name in extra["topics"]])
+    for (part, extra), place in zip(parts, places, strict=True):
+        recoded = {**part, "topic": place[part["topic"]]}
         if reasons:
-            recoded["reason"] = _recode(
-                part["reason"], [reasons.index(reason) for reason in extra["reasons"]]
-            )
+            index = [reasons.index(reason) for reason in extra["reasons"]]
+            recoded["reason"] = np.array(index, dtype=part["reason"].dtype)[part["reason"]]
         for name, column in recoded.items():
             columns[name].append(column)
     stacked = _trim({name: _stack(name, arrays) for name, arrays in columns.items()})
     keys = [stacked[name] for name in reversed(_SORT_KEYS) if name in stacked]
     order = np.lexsort([*keys, stacked["topic"]])
-    extra = {**parts[0][1], "topics": names, "topic_ids": [ids[name] for name in names]}
+    extra = {**parts[0][1], "topics": topics, "topic_ids": topic_ids}
     if reasons:
         extra["reasons"] = reasons
     return encode_block({name: column[order] for name, column in stacked.items()}, extra)
@@ -110,10 +108,6 @@ def first_of_brokers(body: bytes) -> bytes:
     return encode_block(left, extra | lists)
 
 
-def _recode(index: Column, places: list[int]) -> Column:
-    return np.array(places, dtype=index.dtype)[index]
-
-
 def _stack(name: str, arrays: list[Column]) -> Column:
     return arrays[0] if len(arrays) == 1 else stack_column(name, arrays)
 
@@ -123,7 +117,7 @@ def _is_canonical(columns: dict[str, Column], extra: dict[str, Any]) -> bool:
     made; False too where a partition has several rows.
     """
     named = (extra["topics"], extra.get("reasons", []))
-    place = columns["topic"].astype(np.int64) << 32 | columns["partition"]
+    place = partition_keys(columns)
     return (
         all(names == sorted(set(names)) for names in named)
         and bool((place[1:] > place[:-1]).all())

@@ -4,10 +4,11 @@ of all its rows, and the last row of each replica of stops.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from state.block_topics import common_topics, partition_keys
 from state.blocks import Column
 from state.change_columns import stack_column
 from state.decisions import Action
@@ -62,30 +63,16 @@ def with_rows(decisions: Sequence[SinkDecision]) -> list[SinkDecision]:
 
 def stacked_rows(kept: Sequence[SinkDecision]) -> MergedBlock:
     """Return the rows that are not lost, in the order of the decisions."""
-    topics = sorted({topic for one in kept for topic in one.topics})
-    place = {topic: index for index, topic in enumerate(topics)}
-    ids: dict[str, str | None] = {}
-    for one in kept:
-        ids.update(zip(one.topics, one.topic_ids, strict=True))
+    topics, topic_ids, places = common_topics([(one.topics, one.topic_ids) for one in kept])
     columns = {
         name: stack_column(name, [one.columns[name][~one.lost] for one in kept])
         for name in kept[0].columns
         if name != "topic"
     }
-    columns["topic"] = np.concatenate([_topics(one, place)[~one.lost] for one in kept])
-    return columns, topics, [ids[topic] for topic in topics]
-
-
-def _topics(decision: SinkDecision, place: dict[str, int]) -> Column:
-    places = np.array([place[topic] for topic in decision.topics], dtype=np.int32)
-    column: Column = places[decision.columns["topic"]]
-    return column
-
-
-def partition_keys(columns: Mapping[str, Column]) -> Column:
-    """Return int64[n] that tells partitions apart, and sorts them by topic and number."""
-    keys: Column = columns["topic"].astype(np.int64) << 32 | columns["partition"]
-    return keys
+    columns["topic"] = np.concatenate(
+        [place[one.columns["topic"]][~one.lost] for one, place in zip(kept, places, strict=True)]
+    )
+    return columns, topics, topic_ids
 
 
 def _last_rows(columns: dict[str, Column]) -> dict[str, Column]:

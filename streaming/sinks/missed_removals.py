@@ -22,7 +22,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogError, LogReader
 from streaming.log.decision_writer import record_id
 from streaming.log.recorded import first_where
-from streaming.sinks.batch import SinkDecision, opened
+from streaming.sinks.batch import PARTITION_CHANGES, SinkDecision, opened
 from streaming.sinks.independent_stops import may_go
 from streaming.sinks.stored_topics import StoredTopic, StoredTopics
 
@@ -32,7 +32,6 @@ _UNREAD = (
     "brokers may keep replicas that were moved away and topics that are gone: of what was decided "
     "from event %d on, some cannot be read: %s"
 )
-_KINDS = frozenset({DecisionKind.STOP_REPLICAS, DecisionKind.CHANGE_PARTITIONS})
 
 
 def missed_removals(
@@ -123,7 +122,7 @@ def _decided_on(reader: LogReader, events: range) -> Iterator[MergedDecision]:
         id_ = record_id(record)
         if id_.event_offset >= events.stop:
             return
-        if record.kind in _KINDS:
+        if record.kind in PARTITION_CHANGES:
             kind = DecisionKind(record.kind)
             yield MergedDecision(id_.event_offset, id_.ordinal, kind, record.payload)
 

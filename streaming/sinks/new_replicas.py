@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from state.block_topics import partition_keys
 from state.blocks import Column
 from state.decisions import Action, acts
 from state.matrix import Bools, among, contains
 from streaming.sinks.batch import SinkDecision
-from streaming.sinks.block_merging import partition_keys, stacked_rows, with_rows
+from streaming.sinks.block_merging import stacked_rows, with_rows
 
 
 def new_replicas(
