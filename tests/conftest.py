@@ -12,6 +12,7 @@ from streaming.embedded.ports import PICKER
 from streaming.spark.local_fs import fetch_local_fs_jar
 
 pytest_plugins = [
+    "tests.fixtures.certificates",  # before log_cluster, which imports it
     "tests.fixtures.zookeeper",
     "tests.fixtures.kafka",
     "tests.fixtures.log_cluster",

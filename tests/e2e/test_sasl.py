@@ -35,11 +35,6 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def clusters(
     tmp_path_factory: pytest.TempPathFactory, authority: Authority
 ) -> Iterator[Shared[RealCluster]]:

@@ -22,11 +22,6 @@ def settings(*overrides: str) -> Settings:
     return load_settings(overrides=overrides, environment={})
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
 def test_without_a_key_only_plaintext_is_spoken() -> None:
     given = settings()
     assert spoken_protocols(given) == {PLAINTEXT}
