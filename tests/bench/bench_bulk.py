@@ -23,8 +23,9 @@ from streaming.zk.multiread import read_many
 from tests.bench.load import create_topics, topic_id
 from tests.bench.processes import cpu_s, high_water_mb, processes
 from tests.bench.report import emit, show
-from tests.bench.system import GatewayClient, Log, System, read_state
+from tests.bench.system import Log, System, alter_partition, read_state
 from tests.bench.worker import Worker
+from tests.fixtures.gateway_client import GatewayClient
 
 BROKERS = 30
 COLD_FAILURE = 1
@@ -88,7 +89,7 @@ def alter_partitions(system: System, epochs: dict[int, int]) -> list[float]:
     for partition in range(ALTERED):
         state = read_state(system.session, TOPIC, partition)
         first_event = events.end()
-        gateway.alter_partition(topic_id(0), partition, state, state.isr[:-1], epochs)
+        alter_partition(gateway, topic_id(0), partition, state, isr=state.isr[:-1], epochs=epochs)
         system.settle()
         (event,) = events.records(first_event)
         found.append(read_state(system.session, TOPIC, partition).mtime_ms - event.time_ms)

@@ -27,8 +27,9 @@ from streaming.log.api import LogRecord
 from streaming.zk.ops import Create
 from streaming.zk.znodes import TopicZNode, topic_bytes, topic_path
 from tests.bench.report import emit, percentiles, show
-from tests.bench.system import GatewayClient, Log, State, System, read_state
+from tests.bench.system import Log, State, System, alter_partition, read_state
 from tests.bench.worker import Worker
+from tests.fixtures.gateway_client import GatewayClient
 
 TOPIC = "measured"
 BROKERS = [1, 2, 3]
@@ -74,7 +75,9 @@ class Measured:
         isr = [*led.isr, before.leader]
         self.step(
             "alter_partition",
-            lambda: self.gateway.alter_partition(self.topic_id, 0, led, isr, self.epochs),
+            lambda: alter_partition(
+                self.gateway, self.topic_id, 0, led, isr=isr, epochs=self.epochs
+            ),
         )
         assert self.state().isr == isr, "the ISR did not change"
 

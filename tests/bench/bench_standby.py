@@ -16,13 +16,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from streaming.errors import HelmstreamError
-from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB, Supervisor
 from tests.bench.load import create_topics
 from tests.bench.report import emit, show
 from tests.bench.system import Log, System
 from tests.bench.worker import Worker
+from tests.fixtures.waiting import wait_for
 
 BROKERS = 6
 VICTIM = 1
@@ -45,25 +44,17 @@ class Pair:
         self.kept = [self.active]
 
     def wait(self, true: Callable[[], Any], what: str) -> None:
-        deadline = time.monotonic() + WAIT_S
-        while not true():
+        def come() -> Any:
             for one in self.kept:
                 one.keep_running()
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{what} did not come within {WAIT_S} s; {self.system.folder}")
-            time.sleep(POLL_S)
+            return true()
+
+        wait_for(f"{what} (see {self.system.folder})", come, WAIT_S, poll_s=POLL_S)
 
     def settle(self) -> None:
         """Wait until everything that happened is decided and answered."""
-        self.wait(self._controls, "control")
+        self.wait(self.system.controls, "control")
         self.system.settle(WAIT_S)
-
-    def _controls(self) -> bool:
-        try:
-            status = fetch_status(self.system.data_dir, 10)
-        except HelmstreamError:
-            return False
-        return status["role"] == "active" and status["job"]["pid"] and not status["job"]["lag"]
 
     def stand_by(self, roles: Sequence[str]) -> None:
         """Start what is not the owner of these roles, and wait until it is ready."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from state.matrix import unpad
 from streaming.embedded.ports import free_ports
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.errors import HelmstreamError
@@ -21,12 +21,11 @@ from streaming.paths import DataDir
 from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import Supervisor
 from streaming.wire.apis import ApiKey
-from streaming.wire.frames import frame
-from streaming.wire.requests import encode_request
-from streaming.wire.responses import decode_response
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_partition_states, partition_state_path
 from tests.bench.worker import Worker
+from tests.fixtures import waiting
+from tests.fixtures.gateway_client import GatewayClient
 
 POLL_S = 0.02
 QUIET_S = 0.15
@@ -59,10 +58,11 @@ class System:
     def control(self, timeout_s: float) -> None:
         """Start front and job and wait until everything is decided, written and answered."""
         self.supervisor.start()
-        self.wait_for(self._controls, timeout_s, "control of the cluster")
+        self.wait_for(self.controls, timeout_s, "control of the cluster")
         self.settle(timeout_s)
 
-    def _controls(self) -> bool:
+    def controls(self) -> bool:
+        """Whether the cluster is controlled, and nothing waits for the job."""
         try:
             status = fetch_status(self.data_dir, 10)
         except HelmstreamError:
@@ -89,13 +89,12 @@ class System:
         return bool(orjson.loads(self.folders.pending.read_bytes())["pending"])
 
     def wait_for(self, true: Callable[[], Any], timeout_s: float, what: str) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not true():
+        def come() -> Any:
             for role in self.supervisor.roles.values():
                 role.child.check_running()
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{what} did not come within {timeout_s} s; see {self.folder}")
-            time.sleep(POLL_S)
+            return true()
+
+        waiting.wait_for(f"{what} (see {self.folder})", come, timeout_s, poll_s=POLL_S)
 
     def close(self) -> None:
         self.supervisor.stop()
@@ -152,41 +151,6 @@ def altered(
     }
 
 
-class GatewayClient:
-    """A broker's connection to the controller, one request at a time."""
-
-    def __init__(self, port: int, timeout_s: float = 60.0) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
-        self._stream = self._socket.makefile("rb")
-        self._correlation_id = 0
-
-    def ask(self, api: ApiKey, version: int, body: dict[str, Any]) -> dict[str, Any]:
-        self._correlation_id += 1
-        request = encode_request(api, version, self._correlation_id, "bench", body)
-        self._socket.sendall(frame(request))
-        size = int.from_bytes(self._stream.read(4), "big")
-        _, answer = decode_response(api, version, self._stream.read(size))
-        return answer
-
-    def alter_partition(
-        self, topic_id: uuid.UUID, partition: int, state: State, isr: list[int], epochs: dict
-    ) -> None:
-        """Ask, as the partition's leader, for another ISR; it must be accepted."""
-        asked = altered(partition, isr, state.leader_epoch, state.version, epochs)
-        body = {
-            "broker_id": state.leader,
-            "broker_epoch": epochs[state.leader],
-            "topics": [{"topic_id": topic_id, "partitions": [asked]}],
-        }
-        answer = self.ask(ApiKey.ALTER_PARTITION, 3, body)
-        assert answer["error_code"] == 0, answer
-        assert answer["topics"][0]["partitions"][0]["error_code"] == 0, answer
-
-    def close(self) -> None:
-        self._stream.close()
-        self._socket.close()
-
-
 @dataclass(frozen=True, slots=True)
 class State:
     """A partition's state znode."""
@@ -201,5 +165,26 @@ class State:
 def read_state(session: ZkSession, topic: str, partition: int) -> State:
     znode = session.get(partition_state_path(topic, partition))
     read = parse_partition_states([znode.data], [znode.version])
-    isr = [one for one in read.isr[0].tolist() if one >= 0]
+    isr = unpad(read.isr[0])
     return State(int(read.leader[0]), int(read.leader_epoch[0]), isr, znode.version, znode.mtime_ms)
+
+
+def alter_partition(
+    gateway: GatewayClient,
+    topic_id: uuid.UUID,
+    partition: int,
+    state: State,
+    *,
+    isr: list[int],
+    epochs: Mapping[int, int],
+) -> None:
+    """Ask, as the partition's leader, for another ISR; it must be accepted."""
+    asked = altered(partition, isr, state.leader_epoch, state.version, epochs)
+    body = {
+        "broker_id": state.leader,
+        "broker_epoch": epochs[state.leader],
+        "topics": [{"topic_id": topic_id, "partitions": [asked]}],
+    }
+    answer = gateway.ask(ApiKey.ALTER_PARTITION, 3, body)
+    assert answer["error_code"] == 0, answer
+    assert answer["topics"][0]["partitions"][0]["error_code"] == 0, answer

@@ -22,8 +22,8 @@ from streaming.zk.znodes import (
     parse_topic,
     topic_path,
 )
-from tests.bench.system import GatewayClient
 from tests.differential.told import Told, live_brokers
+from tests.fixtures.gateway_client import GatewayClient
 from tests.fixtures.stub_brokers import StubBrokers
 from tests.fixtures.znodes import ISR_CHANGE_PREFIX, isr_change_bytes
 from tests.integration.sinks.support import tree

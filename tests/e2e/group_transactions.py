@@ -8,9 +8,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from streaming.wire.apis import ApiKey
-from tests.bench.system import GatewayClient
 from tests.e2e.group_clients import TOPIC
 from tests.e2e.waiting import wait_for
+from tests.fixtures.gateway_client import ask_once
 
 _PATIENCE_S = 240.0
 _TRANSACTION_MS = 600_000
@@ -90,12 +90,12 @@ class Fenced:
 
         def is_initialized() -> bool:
             asked = {"key": "fenced", "key_type": _TRANSACTION}
-            at = _ask(self._broker_port, ApiKey.FIND_COORDINATOR, 2, asked)
+            at = ask_once(self._broker_port, ApiKey.FIND_COORDINATOR, 2, asked)
             if at["error_code"]:
                 return False
             body = {"transactional_id": "fenced", "transaction_timeout_ms": 60_000}
             body |= {"producer_id": -1, "producer_epoch": -1}
-            found.update(_ask(at["port"], ApiKey.INIT_PRODUCER_ID, 4, body))
+            found.update(ask_once(at["port"], ApiKey.INIT_PRODUCER_ID, 4, body))
             return not found["error_code"]
 
         wait_for("a producer id", is_initialized)
@@ -113,7 +113,7 @@ class Fenced:
             "group_instance_id": None,
             "topics": [{"name": TOPIC, "partitions": [offset | {"committed_metadata": ""}]}],
         }
-        answer = _ask(self._coordinator_port, ApiKey.TXN_OFFSET_COMMIT, 4, body)
+        answer = ask_once(self._coordinator_port, ApiKey.TXN_OFFSET_COMMIT, 4, body)
         code: int = answer["topics"][0]["partitions"][0]["error_code"]
         return code
 
@@ -122,11 +122,3 @@ def fences_producers(broker_port: int, coordinator_port: int) -> None:
     """Fail unless a coordinator of groups turns away who may not commit in a transaction."""
     told = Fenced(broker_port, coordinator_port).told()
     assert told == (_INVALID_PRODUCER_EPOCH, _TRANSACTION_ABORTABLE)
-
-
-def _ask(port: int, api: ApiKey, version: int, body: dict[str, Any]) -> dict[str, Any]:
-    client = GatewayClient(port)
-    try:
-        return client.ask(api, version, body)
-    finally:
-        client.close()

@@ -16,7 +16,8 @@ from streaming.zk.ops import Create
 from streaming.zk.znodes import parse_partition_states
 from tests.bench.controller.stage import Stage
 from tests.bench.load import PARTITIONS_PER_TOPIC, round_robin, topic_id, topic_name
-from tests.bench.system import GatewayClient, altered
+from tests.bench.system import altered
+from tests.fixtures.gateway_client import ask_once
 
 MOVED = 10_000
 _ANSWER_TIMEOUT_S = 1800.0
@@ -108,12 +109,8 @@ def shut_down(stage: Stage, port: int, broker_id: int) -> int:
     return since_ns
 
 
-def _ask(port: int, api: ApiKey, body: dict[str, Any]) -> Any:
-    client = GatewayClient(port, _ANSWER_TIMEOUT_S)
-    try:
-        return client.ask(api, 3, body)
-    finally:
-        client.close()
+def _ask(port: int, api: ApiKey, body: dict[str, Any]) -> dict[str, Any]:
+    return ask_once(port, api, 3, body, _ANSWER_TIMEOUT_S)
 
 
 def _check(answer: dict[str, Any], expected: set[ProtocolError]) -> None:

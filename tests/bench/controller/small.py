@@ -20,8 +20,9 @@ from tests.bench.controller.stage import Stage
 from tests.bench.controller.systems import HELMSTREAM, System, make
 from tests.bench.load import topic_id, topic_name
 from tests.bench.report import emit, percentiles, show
-from tests.bench.system import GatewayClient, read_state
+from tests.bench.system import alter_partition, read_state
 from tests.bench.worker import Worker
+from tests.fixtures.gateway_client import GatewayClient
 
 BROKERS = 3
 WARM_UP_CYCLES = 10
@@ -61,8 +62,8 @@ class Cycles:
             isr = [*led.isr, before.leader]
             found["alter_partition"].append(
                 self._timed(
-                    lambda led=led, isr=isr: self._gateway.alter_partition(
-                        topic_id(0), 0, led, isr, self._stage.epochs
+                    lambda led=led, isr=isr: alter_partition(
+                        self._gateway, topic_id(0), 0, led, isr=isr, epochs=self._stage.epochs
                     )
                 )
             )

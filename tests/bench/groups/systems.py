@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import psutil
 
@@ -17,8 +16,9 @@ from streaming.supervisor.processes import Supervisor
 from streaming.wire.apis import ApiKey
 from tests.bench.groups.frames import TOPIC
 from tests.bench.processes import processes
-from tests.bench.system import GatewayClient
+from tests.fixtures.gateway_client import ask_once
 from tests.fixtures.plain_job import without_spark
+from tests.fixtures.waiting import wait_for
 
 KAFKA, HELMSTREAM, FOLDING = "kafka", "helmstream", "folding"
 _JVM = ("-Xmx2g", "-Xms256m")
@@ -118,16 +118,13 @@ class Ours:
             without_spark(self._supervisor, one_life=True)
         self._supervisor.start()
         self._broker.start(_START_S)
-        wait_for(self._controls, "control of the broker")
+        _wait_for("control of the broker", self._controls)
         create_topic(self._port)
         wait_for_coordinator(self._broker.client_port, self._port)
 
     def _controls(self) -> bool:
         self.processes()  # raises when one has ended
-        try:
-            return ask_metadata(self._port).controller_id == 1000
-        except OSError:
-            return False
+        return ask_metadata(self._port).controller_id == 1000
 
     @property
     def address(self) -> tuple[str, int]:
@@ -163,43 +160,26 @@ def create_topic(port: int) -> None:
     def created() -> bool:
         topic = {"name": TOPIC, "num_partitions": 20, "replication_factor": 1}
         body = {"topics": [topic], "timeout_ms": 30_000, "validate_only": False}
-        answer = _ask(port, ApiKey.CREATE_TOPICS, 4, body)
-        return answer is not None and answer["topics"][0]["error_code"] in (0, _EXISTS_ALREADY)
+        answer = ask_once(port, ApiKey.CREATE_TOPICS, 4, body)
+        return answer["topics"][0]["error_code"] in (0, _EXISTS_ALREADY)
 
-    wait_for(created, "a topic")
+    _wait_for("a topic", created)
 
 
 def wait_for_coordinator(broker: int, coordinator: int) -> None:
     """Wait until a broker names the coordinator, and that serves its groups."""
 
     def named() -> bool:
-        answer = _ask(broker, ApiKey.FIND_COORDINATOR, 2, {"key": "any", "key_type": 0})
-        return answer is not None and (answer["error_code"], answer["port"]) == (0, coordinator)
+        answer = ask_once(broker, ApiKey.FIND_COORDINATOR, 2, {"key": "any", "key_type": 0})
+        return (answer["error_code"], answer["port"]) == (0, coordinator)
 
     def serves() -> bool:
-        answer = _ask(coordinator, ApiKey.LIST_GROUPS, 3, {})
-        return answer is not None and answer["error_code"] == 0
+        return ask_once(coordinator, ApiKey.LIST_GROUPS, 3, {})["error_code"] == 0
 
-    wait_for(named, f"a coordinator at port {coordinator}")
-    wait_for(serves, f"groups at port {coordinator}")
-
-
-def _ask(port: int, api: ApiKey, version: int, body: dict[str, Any]) -> dict[str, Any] | None:
-    try:
-        client = GatewayClient(port)
-    except OSError:
-        return None
-    try:
-        return client.ask(api, version, body)
-    except OSError:
-        return None
-    finally:
-        client.close()
+    _wait_for(f"a coordinator at port {coordinator}", named)
+    _wait_for(f"groups at port {coordinator}", serves)
 
 
-def wait_for(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _START_S
-    while not true():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what} did not come within {_START_S} s")
-        time.sleep(_POLL_S)
+def _wait_for(what: str, true: Callable[[], bool]) -> None:
+    """Wait until it is so; who cannot be reached is asked again."""
+    wait_for(what, true, _START_S, poll_s=_POLL_S, again=(OSError,))

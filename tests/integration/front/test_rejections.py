@@ -9,8 +9,8 @@ from streaming.settings_loader import load_settings
 from streaming.wire.apis import ApiKey
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, parse_topic, topic_bytes, topic_path
-from tests.bench.system import GatewayClient
 from tests.fixtures.folding_job import BackgroundJob
+from tests.fixtures.gateway_client import ask_once
 from tests.fixtures.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.front.harness import put_broker, put_state
@@ -49,11 +49,10 @@ def folded(front):
 def test_who_asks_for_what_zookeeper_rejects_hears_why_and_the_topic_stays(zk_session, front):
     wait_for("the load", lambda: folded(front))
     (elected,) = front.of_kind("controller_elected")
-    client = GatewayClient(elected["endpoints"][0]["port"])
     asked = {"topics": [{"name": "t", "count": 2, "assignments": None}]}
     asked |= {"timeout_ms": 60_000, "validate_only": False}
-    (answer,) = client.ask(ApiKey.CREATE_PARTITIONS, 3, asked)["results"]
-    client.close()
+    port = elected["endpoints"][0]["port"]
+    (answer,) = ask_once(port, ApiKey.CREATE_PARTITIONS, 3, asked)["results"]
     assert answer["error_code"] == ProtocolError.UNKNOWN_SERVER_ERROR
     assert "ZooKeeper rejects it" in answer["error_message"]
     assert "NO_AUTH for /brokers/topics/t" in answer["error_message"]
