@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.front.harness import FakeJob, FrontProcess
+from streaming.zk.client import ZkSession
+from tests.integration.front.harness import FakeJob, FrontProcess, put_broker, put_topic
 
 
 @pytest.fixture
@@ -60,3 +61,13 @@ def start_with_job(
         return front
 
     return start
+
+
+@pytest.fixture
+def front(zk_session: ZkSession, start_with_job: Callable[..., FrontProcess]) -> FrontProcess:
+    """An active front over broker 1 and topic t."""
+    put_broker(zk_session, 1)
+    put_topic(zk_session, "t", [[1, 2], [2, 1]])
+    front = start_with_job()
+    front.wait_role("active")
+    return front

@@ -11,18 +11,9 @@ ELECTION = "/admin/preferred_replica_election"
 PLAN = "/admin/reassign_partitions"
 
 
-def active(zk_session, start_with_job):
-    put_broker(zk_session, 1)
-    put_topic(zk_session, "t", [[1, 2], [2, 1]])
-    front = start_with_job()
-    front.wait_role("active")
-    return front
-
-
 def test_elections_are_asked_for_topic_by_topic_and_then_it_is_said_that_this_is_all(
-    zk_session, start_with_job
+    zk_session, front
 ):
-    front = active(zk_session, start_with_job)
     zk_session.create(ELECTION, preferred_election_bytes([("u", 3), ("t", 1), ("t", 0), ("t", 1)]))
     assert front.wait_events("admin_znode_observed", 1) == [{"path": ELECTION, "zk_version": 0}]
     kinds = [(kind, key, body.get("partitions")) for kind, key, body in front.events()[-3:]]
@@ -50,18 +41,14 @@ def test_a_request_that_waits_for_a_controller_comes_after_the_load(zk_session, 
     assert kinds.index("resync_completed") < kinds.index("elect_leaders_requested")
 
 
-def test_what_nobody_can_read_asks_for_nothing_and_is_done_with(zk_session, start_with_job):
-    front = active(zk_session, start_with_job)
+def test_what_nobody_can_read_asks_for_nothing_and_is_done_with(zk_session, front):
     zk_session.create(ELECTION, b'{"version":1,"partitions":[{"topic":"t"}]}')
     front.wait_events("admin_znode_observed", 1)
     assert front.of_kind("elect_leaders_requested") == []
     wait_for("a complaint", lambda: front.status()["counters"].get("broken_admin_requests") == 1)
 
 
-def test_a_plan_becomes_reassignments_and_what_is_taken_out_of_it_is_no_news(
-    zk_session, start_with_job
-):
-    front = active(zk_session, start_with_job)
+def test_a_plan_becomes_reassignments_and_what_is_taken_out_of_it_is_no_news(zk_session, front):
     asked = {("u", 0): [3], ("t", 1): [1, 3], ("t", 0): [2, 1]}
     zk_session.create(PLAN, reassignment_bytes(asked))
     assert front.wait_events("alter_reassignments_requested", 2) == [
@@ -76,8 +63,7 @@ def test_a_plan_becomes_reassignments_and_what_is_taken_out_of_it_is_no_news(
     assert front.of_kind("admin_znode_observed") == []
 
 
-def test_a_plan_that_asks_for_nothing_is_done_with(zk_session, start_with_job):
-    front = active(zk_session, start_with_job)
+def test_a_plan_that_asks_for_nothing_is_done_with(zk_session, front):
     zk_session.create(PLAN, reassignment_bytes({}))
     assert front.wait_events("admin_znode_observed", 1) == [{"path": PLAN, "zk_version": 0}]
     zk_session.delete(PLAN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import orjson
-import pytest
 
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete
@@ -16,16 +15,6 @@ from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.front.harness import put_broker, put_config, put_state, put_topic
 
 LONG_TIMEOUT_MS = 30_000
-
-
-@pytest.fixture
-def front(zk_session, start_with_job):
-    """An active front over broker 1 and topic t."""
-    put_broker(zk_session, 1)
-    put_topic(zk_session, "t", [[1, 2], [2, 1]])
-    front = start_with_job()
-    front.wait_role("active")
-    return front
 
 
 def test_brokers_come_and_go(zookeeper, zk_session, front):
