@@ -176,3 +176,24 @@ class Coordinator:
             for bucket in self.slot.numbers()
             for step in self.happen("offsets_expiration_due", str(bucket))
         ]
+
+
+class Watched(Coordinator):
+    """A coordinator whose decisions an image folds; writes end when they are told to."""
+
+    def __init__(self, **config: int) -> None:
+        self.image = GroupImage()
+        super().__init__(**config)
+
+    def happen(self, kind: str, key: str = "", /, **body: Any) -> list[dict[str, Any]]:
+        """Fold one event, and what is decided."""
+        steps = super().happen(kind, key, **body)
+        if steps:
+            decision = {"group": key, "partition": PARTITION, "steps": steps}
+            self.image.begin(self.offset - 1, decision)
+        return steps
+
+    def end_writes(self) -> None:
+        """Let everything that is on its way be appended."""
+        for write in [*self.image.in_flight]:
+            self.image.appended(write)

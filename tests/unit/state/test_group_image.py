@@ -4,8 +4,6 @@ their way.
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 import pytest
 
@@ -14,7 +12,7 @@ from state.groups.image import GroupImage
 from state.groups.offset_rows import OffsetRow
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
-from tests.unit.state.group_support import PARTITION, Coordinator
+from tests.unit.state.group_support import Watched
 
 AT = ("t", 0)
 ROW = [*AT, 5, -1, "", 1_000, None, 1]
@@ -76,45 +74,25 @@ def test_what_is_unstable_is_gathered_once_however_many_partitions_are_asked_for
     assert sum(one.asked for one in commits) == 2
 
 
-class Watched(Coordinator):
-    """A coordinator whose decisions an image folds; its writes do not end by themselves."""
-
-    def __init__(self) -> None:
-        self.image = GroupImage()
-        super().__init__(**{"group.initial.rebalance.delay.ms": 0})
-
-    def happen(self, kind: str, key: str = "", /, **body: Any) -> list[dict[str, Any]]:
-        """Fold one event, and what is decided."""
-        steps = super().happen(kind, key, **body)
-        if steps:
-            decision = {"group": key, "partition": PARTITION, "steps": steps}
-            self.image.begin(self.offset - 1, decision)
-        return steps
-
-    def end_writes(self) -> None:
-        """Let everything that is on its way be appended."""
-        for write in [*self.image.in_flight]:
-            self.image.appended(write)
-
-    def new_id(self, request_id: str) -> str:
-        """Return the id that was made for a JoinGroup without one."""
-        return f"member-{request_id.removeprefix('r')}"
+def new_id(request_id: str) -> str:
+    """Return the id that was made for a JoinGroup without one."""
+    return f"member-{request_id.removeprefix('r')}"
 
 
 def test_a_static_member_has_its_new_id_before_the_record_of_it_is_appended() -> None:
     """A generation that starts meanwhile is one of the new id, and of the one after it."""
-    coordinator = Watched()
+    coordinator = Watched(**{"group.initial.rebalance.delay.ms": 0})
     image = coordinator.image
     coordinator.tick(1)
-    first = coordinator.new_id(coordinator.join("g", instance="i"))
+    first = new_id(coordinator.join("g", instance="i"))
     coordinator.tick(2)
     coordinator.sync("g", first, 1, [[first, "AAAA"]], instance="i")
     coordinator.end_writes()
 
-    second = coordinator.new_id(coordinator.join("g", instance="i"))
+    second = new_id(coordinator.join("g", instance="i"))
     assert list(image.groups["g"].members) == [second]
-    other = coordinator.new_id(coordinator.join("g", version=3))
-    third = coordinator.new_id(coordinator.join("g", instance="i"))
+    other = new_id(coordinator.join("g", version=3))
+    third = new_id(coordinator.join("g", instance="i"))
     assert image.groups["g"].generation == 2
     assert list(image.groups["g"].members) == [third, other]
     assert len(image.in_flight) == 1
@@ -124,13 +102,13 @@ def test_a_static_member_has_its_new_id_before_the_record_of_it_is_appended() ->
 
 
 def test_an_assignment_reaches_a_static_member_that_came_back_before_it_was_appended() -> None:
-    coordinator = Watched()
+    coordinator = Watched(**{"group.initial.rebalance.delay.ms": 0})
     coordinator.tick(1)
-    first = coordinator.new_id(coordinator.join("g", instance="i"))
+    first = new_id(coordinator.join("g", instance="i"))
     coordinator.tick(2)
     coordinator.sync("g", first, 1, [[first, "AAAA"]], instance="i")
-    second = coordinator.new_id(coordinator.join("g", instance="i"))
-    third = coordinator.new_id(coordinator.join("g", instance="i"))
+    second = new_id(coordinator.join("g", instance="i"))
+    third = new_id(coordinator.join("g", instance="i"))
     assert first != second != third
     coordinator.end_writes()
     (member,) = coordinator.image.groups["g"].members.items()

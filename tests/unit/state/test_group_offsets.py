@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from state.groups.answers import fetch_offsets
-from state.groups.image import GroupImage
 from state.groups.offset_rows import TopicPartition
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
-from tests.unit.state.group_support import PARTITION, Coordinator
+from tests.unit.state.group_support import PARTITION, Coordinator, Watched
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 
@@ -75,18 +74,15 @@ def test_deleting_no_offsets_leaves_an_empty_group() -> None:
 
 
 class Told:
-    """An image of what a coordinator decides; writes end when they are told to."""
+    """The image of a coordinator with one group."""
 
     def __init__(self) -> None:
-        self.coordinator = Coordinator()
-        self.image = GroupImage()
+        self.coordinator = Watched()
+        self.image = self.coordinator.image
 
     def take(self, kind: str, /, **body: Any) -> None:
         common = {"request_id": "r", "partition": PARTITION, "group": "g", "version": 5}
-        offset = self.coordinator.offset
-        steps = self.coordinator.happen(kind, "g", **{**common, **body})
-        if steps:
-            self.image.begin(offset, {"group": "g", "partition": PARTITION, "steps": steps})
+        self.coordinator.happen(kind, "g", **{**common, **body})
 
     def commit(self, *partitions: TopicPartition) -> None:
         offsets = [row(one) for one in partitions]
@@ -97,10 +93,6 @@ class Told:
         offsets = [row(one) for one in partitions]
         who = {"member": "", "generation": -1}
         self.take("txn_offset_commit_requested", **who, **producer, offsets=offsets)
-
-    def end_writes(self) -> None:
-        for write in [*self.image.in_flight]:
-            self.image.appended(write)
 
     def fetched(self, *partitions: TopicPartition) -> list[tuple[int, ProtocolError]]:
         _, found = fetch_offsets(
@@ -121,13 +113,13 @@ def test_a_commit_that_is_on_its_way_does_not_bring_a_deleted_offset_back(kind: 
     """GroupMetadata.removeOffsets drops what is pending, too."""
     told = Told()
     told.commit(A0, B0)
-    told.end_writes()
+    told.coordinator.end_writes()
     told.commit(A0, B0)
     told.txn_commit(A0, B0)
     told.take(kind, partitions=[[*A0]], topics=["a"])
     unstable = (-1, ProtocolError.UNSTABLE_OFFSET_COMMIT)
     assert told.fetched(A0, B0) == [(-1, ProtocolError.NONE), unstable]
-    told.end_writes()
+    told.coordinator.end_writes()
     told.assert_as_decided()
     assert told.fetched(A0) == [(-1, ProtocolError.NONE)]
 
@@ -147,7 +139,7 @@ def test_what_a_transaction_would_commit_is_not_on_its_way_once_it_is_deleted() 
     told = Told()
     told.commit(B0)
     told.txn_commit(A0)
-    told.end_writes()
+    told.coordinator.end_writes()
     told.take("offset_delete_requested", partitions=[[*A0]])
     assert told.fetched(A0) == [(-1, ProtocolError.NONE)]
     told.assert_as_decided()
@@ -156,11 +148,11 @@ def test_what_a_transaction_would_commit_is_not_on_its_way_once_it_is_deleted() 
 def test_what_is_on_its_way_to_a_group_that_is_deleted_is_not_the_next_ones() -> None:
     told = Told()
     told.commit(B0)
-    told.end_writes()
+    told.coordinator.end_writes()
     told.txn_commit(A0)
     told.take("delete_group_requested")
     told.commit(B0)
-    told.end_writes()
+    told.coordinator.end_writes()
     told.assert_as_decided()
     assert told.fetched(A0, B0) == [(-1, ProtocolError.NONE), (5, ProtocolError.NONE)]
 
