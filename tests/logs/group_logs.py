@@ -221,12 +221,13 @@ class Author:
 
     def _synced(self, name: str, b: int, c: int) -> list[Any]:
         """Return some members of a group that are still waited for, as those whose SyncGroup came
-        in time, perhaps of another generation.
+        in time, perhaps of another generation. A leader's is never answered without an event.
         """
         group = self.slot().bucket(group_bucket(name)).get(name)
         if group is None or (group.sync_deadline_ms or 0) <= self.now_ms:
             return []
-        came = [one for at, one in enumerate(group.members) if (at + b) % 4 == 0]
+        numbered = enumerate(group.members)
+        came = [one for at, one in numbered if (at + b) % 4 == 0 and one != group.leader]
         return [[name, group.generation - (c % 8 == 6), came]]
 
     def leave(self, a: int, b: int, c: int) -> None:
