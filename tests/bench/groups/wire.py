@@ -91,8 +91,9 @@ class Wire:
     ) -> list[float]:
         """Send requests in turn, one in flight on each connection, and return how long each took
         in s; what gets an answer that is not good is counted in `failed`. The same answer is looked
-        at once.
+        at once. connections: all of them, where there are fewer.
         """
+        connections = min(connections, len(self._sockets))
         took: list[float] = []
         good: set[bytes] = set()
         sent = [0.0] * connections
