@@ -24,11 +24,11 @@ from tests.e2e.group_clients import (
     RdClient,
 )
 from tests.fixtures.kafka_tools import KafkaTools
+from tests.fixtures.story import OURSELVES
 
 logger = logging.getLogger(__name__)
 
 PARTITIONS = 3
-OURSELVES = 1000
 TAKING_GROUPS_OVER = {
     "options": ("--set=groups.takeover.enable=true", "--set=group.initial.rebalance.delay.ms=0"),
     "broker_config": {

@@ -13,7 +13,6 @@ from state.partitions.slot import Slot
 
 BROKERS = (1, 2, 3, 4, 5, 6)
 TOPICS = ("a", "b", "c.d", "c_d", "e", "f-0")
-OURSELVES = 1000
 
 T = TypeVar("T")
 

@@ -24,10 +24,10 @@ from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY
 from state.topic_ids import topic_id_to_text
 from streaming.sinks.batch import SinkDecision, opened
+from tests.fixtures.story import OURSELVES
 from tests.logs.admin_intents import ADMIN_WEIGHTS
 from tests.logs.log_parts import (
     BROKERS,
-    OURSELVES,
     POISON,
     TOPICS,
     chosen,

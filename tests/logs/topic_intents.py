@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from state.matrix import unpad
 from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_to_text
-from tests.logs.log_parts import BROKERS, OURSELVES, TOPICS, chosen, deleting, some_of, state_of
+from tests.fixtures.story import OURSELVES
+from tests.logs.log_parts import BROKERS, TOPICS, chosen, deleting, some_of, state_of
 
 if TYPE_CHECKING:
     from tests.logs.state_logs import Author

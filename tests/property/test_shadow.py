@@ -26,7 +26,8 @@ from streaming.shadow.leadership import Leadership, Partition, assignment_of, fr
 from streaming.shadow.looks import Load, Look, SeenTopic
 from streaming.shadow.shadow import Shadow
 from streaming.shadow.verdicts import DIVERGENCES
-from tests.unit.shadow.support import GRACE_MS, OURSELVES, WINDOW_MS, MemoryEngine, Notes, broker
+from tests.fixtures.story import OURSELVES
+from tests.unit.shadow.support import GRACE_MS, WINDOW_MS, MemoryEngine, Notes, broker
 
 BROKERS = (1, 2, 3, 4)
 REPLICAS = ([1, 2, 3], [2, 3, 1], [3, 4], [4, 1, 2])

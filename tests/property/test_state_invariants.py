@@ -21,7 +21,8 @@ from state.merge import MergedDecision
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.slot import Slot
 from state.routing import GROUP_SLOTS, Layout
-from tests.logs.log_parts import OURSELVES, lists_of
+from tests.fixtures.story import OURSELVES
+from tests.logs.log_parts import lists_of
 from tests.logs.state_logs import PLAUSIBLE_LOGS
 
 ADOPTING = {"topic_observed", "partition_states_observed", "controller_elected"}

@@ -16,7 +16,8 @@ from state.merge import merge
 from state.protocol_errors import ProtocolError
 from state.step import step
 from tests.fixtures.states import stored
-from tests.unit.state.support import OURSELVES, Controller
+from tests.fixtures.story import OURSELVES
+from tests.unit.state.support import Controller
 
 FIRST_OFFSET = 100
 LIVE, DEAD = (1, 2, 3), 4

@@ -25,10 +25,10 @@ from streaming.shadow.looks import Load, Look, SeenTopic
 from streaming.shadow.shadow import Shadow, Watcher
 from streaming.shadow.verdicts import Status, Verdict
 from streaming.zk.types import SessionState
+from tests.fixtures.story import OURSELVES
 
 WINDOW_MS = 1_000
 GRACE_MS = 100
-OURSELVES = 1000
 
 
 class MemoryEngine:

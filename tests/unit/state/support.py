@@ -14,8 +14,8 @@ from state.events import Event
 from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY, GROUP_SLOTS, Layout
 from tests.fixtures.decision_rows import rows_of
+from tests.fixtures.story import OURSELVES
 
-OURSELVES = 1000
 Said = dict[str, Any]
 
 
