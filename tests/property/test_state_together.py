@@ -91,15 +91,8 @@ def moving(
     for number in range(TOPICS):
         name = f"t{number}"
         controller.topic(name, [[1, 2] for _ in targets], topic_id=topic_id)
-        asked = [(at, target) for at, target in enumerate(targets) if target]
-        controller.happen(
-            "alter_reassignments_requested",
-            name,
-            request_id=None,
-            topic=name,
-            partitions=[at for at, _ in asked],
-            targets=[target for _, target in asked],
-        )
+        asked = {at: target for at, target in enumerate(targets) if target}
+        controller.move(*asked.values(), topic=name, partitions=[*asked], request_id=None)
     return controller
 
 

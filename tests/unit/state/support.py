@@ -110,6 +110,14 @@ class Controller:
             **asked,
         )
 
+    def move(
+        self, *targets: list[int] | None, topic: str = "t", **more: Any
+    ) -> dict[DecisionKind, Any]:
+        """Ask for other replicas of partitions 0, 1, ...; None: take the reassignment back."""
+        numbers = list(range(len(targets)))
+        body: Said = {"request_id": "r", "partitions": numbers, "targets": list(targets)}
+        return self.happen("alter_reassignments_requested", topic, topic=topic, **body | more)
+
     @property
     def slot(self) -> Slot:
         """The slot, decoded."""

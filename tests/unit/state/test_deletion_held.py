@@ -31,13 +31,6 @@ def withdraw(controller: Controller, topic_id: str = ID) -> Said:
     return controller.happen("topic_deletion_withdrawn", "t", topic="t", topic_id=topic_id)
 
 
-def move(controller: Controller, partition: int, target: list[int] | None, **more: Any) -> Said:
-    asked = {"partitions": [partition], "targets": [target]} | more
-    return controller.happen(
-        "alter_reassignments_requested", "t", request_id="r", topic="t", **asked
-    )
-
-
 def moving(controller: Controller) -> Said:
     """Partition 0 of topic t is on its way from brokers 1 and 2 to 1 and 3."""
     lists: dict[str, Any] = {"adding": [[3], []], "removing": [[2], []], "topic_id": ID}
@@ -53,7 +46,7 @@ def test_what_a_deletion_waits_for_can_be_taken_back(target: list[int] | None) -
     controller = Controller((1, 2))
     moving(controller)
     assert mark(controller) == {}
-    said = move(controller, 0, target, several=REMOVE)
+    said = controller.move(target, several=REMOVE)
     assert [one["error"] for one in said[REPLY]["partitions"]] == [ProtocolError.NONE]
     assert deleted_on(said) >= {1, 2}
     assert controller.slot.table.deletions["t"].started
@@ -63,7 +56,7 @@ def test_what_a_deletion_waits_for_can_take_another_way() -> None:
     controller = Controller((1, 2, 4))
     moving(controller)
     mark(controller)
-    said = move(controller, 0, [1, 4])
+    said = controller.move([1, 4])
     assert said[REPLY]["partitions"][0]["error"] == ProtocolError.NONE
     assert deleted_on(said) == {3}
     assert deleted_on(controller.alter([1, 2, 4])) >= {1, 4}
@@ -73,7 +66,7 @@ def test_no_other_partition_of_a_topic_that_is_to_be_deleted_begins_to_move() ->
     controller = Controller((1, 2))
     moving(controller)
     mark(controller)
-    said = move(controller, 1, [2, 1])
+    said = controller.move([2, 1], partitions=[1])
     assert said.keys() == {REPLY}
     error = ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
     assert said[REPLY]["partitions"][0]["error"] == error
@@ -101,7 +94,7 @@ def test_a_deletion_that_waits_is_over_when_its_mark_goes() -> None:
     said = controller.alter([1, 2, 3])
     assert deleted_on(said) == {2}, "of partition 0, which has moved"
     assert controller.row("t", 0)["replicas"] == [1, 3]
-    said = move(controller, 1, [2, 1], several=REMOVE)
+    said = controller.move([2, 1], partitions=[1], several=REMOVE)
     assert said[REPLY]["partitions"][0]["error"] == ProtocolError.NONE
 
 

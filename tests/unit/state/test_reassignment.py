@@ -21,12 +21,6 @@ REMOVE, STOP, REPLY = (
 )
 
 
-def move(controller: Controller, *targets: list[int] | None, **more: Any) -> Any:
-    body = {"request_id": "r", "topic": "t", "partitions": list(range(len(targets)))}
-    body |= {"targets": list(targets)} | more
-    return controller.happen("alter_reassignments_requested", str(body["topic"]), **body)
-
-
 def state(leader: int, isr: list[int]) -> list[Any]:
     return stored(leader, isr, leader_epoch=3, controller_epoch=4, zk_version=7)
 
@@ -52,7 +46,7 @@ def errors(said: Any) -> list[int]:
 
 def test_a_motion_starts_with_the_topic_a_new_epoch_and_new_replicas() -> None:
     controller = with_topic()
-    said = move(controller, [3, 4])
+    said = controller.move([3, 4])
     rewritten = said[REWRITE]
     assert rewritten["assignment"] == {"0": [3, 4, 1, 2]}
     assert (rewritten["adding"], rewritten["removing"]) == ({"0": [3, 4]}, {"0": [1, 2]})
@@ -69,7 +63,7 @@ def test_a_motion_starts_with_the_topic_a_new_epoch_and_new_replicas() -> None:
 
 def test_a_reassignment_ends_when_all_of_the_target_are_in_sync() -> None:
     controller = with_topic()
-    move(controller, [3, 4])
+    controller.move([3, 4])
     assert COMPLETE not in controller.alter([1, 2, 3])
     said = controller.alter([1, 2, 3, 4])
     assert said[COMPLETE]["assignment"] == {"0": [3, 4]}
@@ -88,14 +82,14 @@ def test_a_reassignment_ends_when_all_of_the_target_are_in_sync() -> None:
 
 def test_a_leader_that_stays_gets_a_new_epoch() -> None:
     controller = with_topic()
-    move(controller, [1, 3])
+    controller.move([1, 3])
     [row] = controller.alter([1, 2, 3])[CHANGE]
     assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1, 3], 5)
 
 
 def test_another_order_is_taken_at_once() -> None:
     controller = with_topic()
-    said = move(controller, [2, 1], several=REMOVE)
+    said = controller.move([2, 1], several=REMOVE)
     assert [one["partitions"] for one in said[REMOVE]] == [[[0, [2, 1]]], [[0, None]]]
     assert said[COMPLETE]["assignment"] == said[REWRITE]["assignment"] == {"0": [2, 1]}
     [row] = said[CHANGE]
@@ -103,7 +97,7 @@ def test_another_order_is_taken_at_once() -> None:
 
 
 def test_what_is_there_already_is_written_again_as_kafka_does() -> None:
-    said = move(with_topic(), [1, 2], several=REMOVE)
+    said = with_topic().move([1, 2], several=REMOVE)
     assert REWRITE not in said
     assert said[COMPLETE]["expected_version"] == 9
     [row] = said[CHANGE]
@@ -112,21 +106,21 @@ def test_what_is_there_already_is_written_again_as_kafka_does() -> None:
 
 def test_a_motion_is_taken_back() -> None:
     controller = with_topic()
-    move(controller, [3, 4])
+    controller.move([3, 4])
     controller.alter([1, 2, 3])
-    said = move(controller, None, several=REMOVE)
+    said = controller.move(None, several=REMOVE)
     assert said[REWRITE]["assignment"] == said[COMPLETE]["assignment"] == {"0": [1, 2]}
     assert [(one["broker"], one["delete"]) for one in said[STOP]] == [(3, True), (4, True)]
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"], row["replicas"]) == (1, [1, 2], [1, 2])
     assert motion(controller) == ([1, 2], [], [])
-    assert errors(move(controller, None)) == [ProtocolError.NO_REASSIGNMENT_IN_PROGRESS]
+    assert errors(controller.move(None)) == [ProtocolError.NO_REASSIGNMENT_IN_PROGRESS]
 
 
 def test_a_newer_plan_takes_the_place_of_an_older_one() -> None:
     controller = with_topic()
-    move(controller, [3, 2])
-    said = move(controller, [4, 2])
+    controller.move([3, 2])
+    said = controller.move([4, 2])
     assert motion(controller) == ([4, 2, 1], [4], [1])
     assert [one["broker"] for one in said[STOP]] == [3]
     [row] = said[CHANGE]
@@ -136,13 +130,13 @@ def test_a_newer_plan_takes_the_place_of_an_older_one() -> None:
 def test_a_newer_plan_that_has_no_use_for_the_leader_elects_another() -> None:
     controller = Controller((1, 2, 3, 4, 5))
     controller.topic("t", [[1, 2, 3]], [state(1, [1, 2, 3])])
-    move(controller, [4, 5])
+    controller.move([4, 5])
     controller.alter([1, 2, 3, 4])
     body = {"request_id": "r", "topic": "t", "election_type": "preferred", "partitions": [0]}
     controller.happen("elect_leaders_requested", "t", **body)
     led = controller.row("t", 0)
     assert led["leader"] == 4
-    said = move(controller, [1, 2, 5])
+    said = controller.move([1, 2, 5])
     assert errors(said) == [0]
     assert motion(controller) == ([1, 2, 5, 3], [5], [3])
     [row] = said[CHANGE]
@@ -157,12 +151,12 @@ def test_a_newer_plan_that_has_no_use_for_the_leader_elects_another() -> None:
 
 def test_leadership_is_not_given_away_for_a_list_without_a_replica_in_sync() -> None:
     controller = with_topic()
-    move(controller, [3, 4])
+    controller.move([3, 4])
     controller.brokers(unregistered=[2])
     controller.alter([1, 3])
     controller.brokers(unregistered=[1])
     assert controller.row("t", 0)["leader"] == 3
-    said = move(controller, None)
+    said = controller.move(None)
     assert errors(said) == [ProtocolError.INVALID_REPLICA_ASSIGNMENT]
     assert list(said) == [REPLY]
 
@@ -173,7 +167,7 @@ def test_a_motion_is_not_taken_from_the_only_replica_in_sync(target: list[int] |
     controller.topic("t", [[1, 4, 3]], [state(1, [1])], adding=[[1]], removing=[[3]])
     controller.brokers(unregistered=[1])
     assert controller.row("t", 0)["leader"] == -1
-    said = move(controller, target)
+    said = controller.move(target)
     assert errors(said) == [ProtocolError.INVALID_REPLICA_ASSIGNMENT]
     assert CHANGE not in said
     assert motion(controller) == ([1, 4, 3], [1], [3])
@@ -191,7 +185,7 @@ def test_a_motion_is_not_taken_from_the_only_replica_in_sync(target: list[int] |
     ],
 )
 def test_what_is_refused_changes_nothing(target: list[int] | None, error: int) -> None:
-    said = move(with_topic(), target)
+    said = with_topic().move(target)
     assert list(said) == [REPLY]
     assert errors(said) == [error]
 
@@ -199,7 +193,7 @@ def test_what_is_refused_changes_nothing(target: list[int] | None, error: int) -
 @pytest.mark.parametrize("request_id", ["r", None])
 def test_replicas_that_come_and_go_are_counted_together(request_id: str | None) -> None:
     """Those of a request in ZooKeeper need not live."""
-    said = move(with_topic([1, 2]), list(range(2_000, 1_999 + REPLICAS_MAX)), request_id=request_id)
+    said = with_topic([1, 2]).move(list(range(2_000, 1_999 + REPLICAS_MAX)), request_id=request_id)
     assert REWRITE not in said
     if request_id is None:
         assert said[REMOVE]["partitions"] == [[0, None]]
@@ -210,7 +204,7 @@ def test_replicas_that_come_and_go_are_counted_together(request_id: str | None) 
 def test_each_partition_has_its_own_answer() -> None:
     controller = Controller((1, 2, 3))
     controller.topic("t", [[1], [1]], [state(1, [1])] * 2)
-    said = move(controller, [2], [9], [2], partitions=[0, 1, 5])
+    said = controller.move([2], [9], [2], partitions=[0, 1, 5])
     assert errors(said) == [
         ProtocolError.NONE,
         ProtocolError.INVALID_REPLICA_ASSIGNMENT,
@@ -222,7 +216,7 @@ def test_each_partition_has_its_own_answer() -> None:
 def test_a_partition_that_never_had_a_leader_goes_at_once() -> None:
     controller = Controller((1, 2))
     controller.topic("t", [[9]])
-    said = move(controller, [2, 1], several=REMOVE)
+    said = controller.move([2, 1], several=REMOVE)
     assert said[COMPLETE]["assignment"] == {"0": [2, 1]}
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"]) == (2, [2, 1])
@@ -232,7 +226,7 @@ def test_a_partition_that_never_had_a_leader_goes_at_once() -> None:
 def test_one_that_cannot_start_there_either_waits_with_its_new_list() -> None:
     controller = Controller((1,))
     controller.topic("t", [[9]])
-    said = move(controller, [8, 7], request_id=None)
+    said = controller.move([8, 7], request_id=None)
     assert said[COMPLETE]["assignment"] == {"0": [8, 7]}
     assert CHANGE not in said
     [row] = controller.brokers(registered=[broker(7, 107)])[CHANGE]
@@ -241,7 +235,7 @@ def test_one_that_cannot_start_there_either_waits_with_its_new_list() -> None:
 
 def test_a_target_that_comes_back_is_told_again() -> None:
     controller = with_topic()
-    move(controller, [1, 3])
+    controller.move([1, 3])
     controller.brokers(unregistered=[3])
     epoch = controller.row("t", 0)["leader_epoch"]
     [row] = controller.brokers(registered=[broker(3, 203)])[CHANGE]
@@ -267,7 +261,7 @@ def test_a_motion_goes_on_under_a_new_controller() -> None:
 
 def test_a_leaders_own_write_can_end_it() -> None:
     controller = with_topic()
-    move(controller, [1, 3])
+    controller.move([1, 3])
     row = controller.row("t", 0)
     found = stored(1, [1, 2, 3], leader_epoch=row["leader_epoch"], zk_version=row["zk_version"] + 1)
     said = controller.found("notification", found)
@@ -276,7 +270,7 @@ def test_a_leaders_own_write_can_end_it() -> None:
 
 def test_a_conflict_tells_the_motion_again() -> None:
     controller = with_topic()
-    move(controller, [1, 3])
+    controller.move([1, 3])
     found = stored(1, [1], leader_epoch=4, zk_version=12)
     said = controller.found("conflict", found)
     [row] = said[CHANGE]
@@ -286,7 +280,7 @@ def test_a_conflict_tells_the_motion_again() -> None:
 
 def test_the_znode_is_not_answered_and_what_it_cannot_have_goes_out_of_it() -> None:
     controller = with_topic()
-    said = move(controller, [3, 2], [3], partitions=[0, 4], request_id=None)
+    said = controller.move([3, 2], [3], partitions=[0, 4], request_id=None)
     assert REPLY not in said
     assert said[REMOVE]["partitions"] == [[4, None]]
     assert motion(controller) == ([3, 2, 1], [3], [1])
@@ -294,21 +288,21 @@ def test_the_znode_is_not_answered_and_what_it_cannot_have_goes_out_of_it() -> N
 
 def test_the_znode_may_name_brokers_that_are_not_there_yet() -> None:
     controller = with_topic()
-    assert REMOVE not in move(controller, [9, 1], request_id=None)
+    assert REMOVE not in controller.move([9, 1], request_id=None)
     assert motion(controller)[1] == [9]
 
 
 def test_the_znode_seen_again_changes_nothing() -> None:
     controller = with_topic()
-    move(controller, [3, 2], request_id=None)
+    controller.move([3, 2], request_id=None)
     before = controller.states[0]
-    assert move(controller, [3, 2], request_id=None) == {}
+    assert controller.move([3, 2], request_id=None) == {}
     assert controller.states[0] == before
 
 
 def test_a_topic_that_goes_takes_its_requests_along() -> None:
     controller = with_topic()
-    move(controller, [3, 2], request_id=None)
+    controller.move([3, 2], request_id=None)
     said = controller.happen("topic_removed", "t", topic="t")
     assert said[REMOVE]["partitions"] == [[0, None]]
 
@@ -316,28 +310,28 @@ def test_a_topic_that_goes_takes_its_requests_along() -> None:
 def test_a_topic_in_deletion_does_not_move() -> None:
     controller = with_topic()
     controller.happen("topic_deletion_requested", "t", topic="t")
-    assert errors(move(controller, [3])) == [ProtocolError.UNKNOWN_TOPIC_OR_PARTITION]
+    assert errors(controller.move([3])) == [ProtocolError.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_who_is_not_the_controller_moves_nothing() -> None:
     controller = with_topic()
     controller.happen("controller_resigned", reason="test")
-    [reply] = move(controller, [3]).values()
+    [reply] = controller.move([3]).values()
     assert reply["error"] == ProtocolError.NOT_CONTROLLER
-    assert move(controller, [3], request_id=None) == {}
+    assert controller.move([3], request_id=None) == {}
 
 
 @pytest.mark.parametrize(
     "wrong", [{"targets": [[1]]}, {"partitions": [0, 0], "targets": [[1], [2]]}]
 )
 def test_a_request_that_does_not_fit_together_is_set_aside(wrong: Any) -> None:
-    assert list(move(with_topic(), [1], [2], **wrong)) == [DecisionKind.SET_ASIDE]
+    assert list(with_topic().move([1], [2], **wrong)) == [DecisionKind.SET_ASIDE]
 
 
 def test_an_election_can_end_it_too() -> None:
     controller = with_topic()
     controller.happen("topic_config_changed", "t", topic="t", unclean=True)
-    move(controller, [3])
+    controller.move([3])
     said = controller.brokers(unregistered=[1, 2])
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"], row["replicas"]) == (3, [3], [3])
@@ -346,7 +340,7 @@ def test_an_election_can_end_it_too() -> None:
 
 def test_a_repair_of_the_topic_keeps_what_is_in_motion() -> None:
     controller = with_topic()
-    move(controller, [3, 2])
+    controller.move([3, 2])
     states = [stored(1, [1, 2], leader_epoch=4, zk_version=8), None]
     said = controller.topic("t", [[1, 2], [1000]], states, zk_version=11)
     assert said[REWRITE]["assignment"] == {"0": [3, 2, 1], "1": [2]}

@@ -15,20 +15,12 @@ from state.protocol_errors import ProtocolError
 from state.routing import Layout
 from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, broker
-from tests.unit.state.test_reassignment import (
-    CHANGE,
-    COMPLETE,
-    REMOVE,
-    REWRITE,
-    move,
-    state,
-    with_topic,
-)
+from tests.unit.state.test_reassignment import CHANGE, COMPLETE, REMOVE, REWRITE, state, with_topic
 
 
 def test_a_topic_that_is_read_again_keeps_its_requests() -> None:
     controller = with_topic()
-    move(controller, [3, 2], request_id=None)
+    controller.move([3, 2], request_id=None)
     said = controller.happen("topic_removed", "t", topic="t", observed_again=True)
     assert list(said) == [DecisionKind.FORGET_TOPIC]
 
@@ -36,9 +28,9 @@ def test_a_topic_that_is_read_again_keeps_its_requests() -> None:
 def test_a_request_that_comes_while_the_topic_is_read_again_is_asked_again_behind_that() -> None:
     controller = with_topic()
     controller.happen("topic_removed", "t", topic="t", observed_again=True)
-    assert move(controller, [3, 2], request_id=None) == {}
+    assert controller.move([3, 2], request_id=None) == {}
     controller.topic("t", [[1, 2]], [state(1, [1, 2])], zk_version=9, observed_again=True)
-    said = move(controller, [3, 2], request_id=None)
+    said = controller.move([3, 2], request_id=None)
     assert said[REWRITE]["assignment"] == {"0": [3, 2, 1]}
     assert REMOVE not in said
 
@@ -46,9 +38,9 @@ def test_a_request_that_comes_while_the_topic_is_read_again_is_asked_again_behin
 def test_a_request_for_a_topic_that_turns_out_to_be_gone_goes() -> None:
     controller = with_topic()
     controller.happen("topic_removed", "t", topic="t", observed_again=True)
-    assert move(controller, [3, 2], request_id=None) == {}
+    assert controller.move([3, 2], request_id=None) == {}
     controller.happen("topic_removed", "t", topic="t")
-    assert move(controller, [3, 2], request_id=None)[REMOVE]["partitions"] == [[0, None]]
+    assert controller.move([3, 2], request_id=None)[REMOVE]["partitions"] == [[0, None]]
 
 
 def test_an_end_that_cannot_be_written_waits_for_the_next_occasion() -> None:
@@ -126,7 +118,7 @@ def is_writable(controller: Controller) -> Any:
 
 
 def is_moved(controller: Controller) -> Any:
-    return move(controller, [3], several=REMOVE)
+    return controller.move([3], several=REMOVE)
 
 
 @pytest.mark.parametrize("occasion", [starts, bounces, is_loaded, is_writable, is_moved])

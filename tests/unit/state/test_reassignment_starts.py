@@ -6,8 +6,6 @@ failed disk: it may be there.
 
 from __future__ import annotations
 
-from typing import Any
-
 from state.decisions import Action, DecisionKind
 from tests.unit.state.support import Controller, actions, broker
 
@@ -18,22 +16,8 @@ def moving(*live: int, request_id: str | None = "r") -> Controller:
     """t-0 moves from 1 and 2 to 4 and 5."""
     controller = Controller(live)
     controller.topic("t", [[1, 2]], [[1, 3, [1, 2], 4, 0, 7]], zk_version=9)
-    ask(controller, request_id)
+    controller.move([4, 5], request_id=request_id)
     return controller
-
-
-def ask(
-    controller: Controller, request_id: str | None = "r", target: tuple[int, ...] = (4, 5)
-) -> dict[DecisionKind, Any]:
-    """Ask for t-0 on other brokers."""
-    return controller.happen(
-        "alter_reassignments_requested",
-        "t",
-        request_id=request_id,
-        topic="t",
-        partitions=[0],
-        targets=[target],
-    )
 
 
 def test_a_target_that_starts_again_is_not_new() -> None:
@@ -102,7 +86,7 @@ def test_targets_of_a_move_that_was_rejected_are_new_before_it_is_asked_for_agai
     [row] = controller.found("rejected", [1, 3, [1, 2], 4, 0, 7])[CHANGE]
     assert {4, 5} <= set(row["recipients"])
     assert actions(row) & Action.IS_NEW
-    [row] = ask(controller)[CHANGE]
+    [row] = controller.move([4, 5])[CHANGE]
     assert {4, 5} <= set(row["recipients"])
 
 
@@ -126,6 +110,6 @@ def test_a_target_that_comes_later_is_new_beside_one_that_started_again() -> Non
     controller = moving(1, 2, 3, 4, 5)
     controller.brokers(unregistered=[4])
     controller.brokers(registered=[broker(4, 204)])
-    [row] = ask(controller, target=(4, 3))[CHANGE]
+    [row] = controller.move([4, 3])[CHANGE]
     assert row["adding"] == [4, 3]
     assert actions(row) & Action.IS_NEW

@@ -32,11 +32,6 @@ def elect(controller: Controller, kind: str, *partitions: int, by: str | None = 
     return controller.happen("elect_leaders_requested", "t", **body)
 
 
-def move(controller: Controller, *target: int, several: DecisionKind | None = None) -> Any:
-    body = {"request_id": "r", "topic": "t", "partitions": [0], "targets": [list(target)]}
-    return controller.happen("alter_reassignments_requested", "t", several=several, **body)
-
-
 def leave(controller: Controller, id_: int) -> Any:
     asked = {"request_id": "r", "broker_id": id_, "broker_epoch": 100 + id_, "version": 3}
     return controller.happen("controlled_shutdown_requested", **asked)
@@ -120,7 +115,7 @@ def test_partition_is_reassigned_without_its_leader() -> None:
     """[2, 4] ==> [1, 4], and 2 leads."""
     controller = Controller((1, 2, 4))
     controller.topic("t", [[2, 4]])
-    move(controller, 1, 4)
+    controller.move([1, 4])
     [row] = controller.alter([2, 4, 1], broker_id=2, broker_epoch=102)[CHANGE]
     assert (row["leader"], row["isr"], row["replicas"]) == (1, [4, 1], [1, 4])
     assert row["rule"] == Rule.REASSIGNED_PARTITION_ELECTED
@@ -132,7 +127,7 @@ def test_partition_is_reassigned_whose_leader_is_offline() -> None:
     controller.topic("t", [[1, 2, 3]])
     controller.brokers(unregistered=[1])
     assert controller.row("t", 0)["leader"] == 2
-    said = move(controller, 3, 2, several=DecisionKind.REMOVE_REASSIGNMENTS)
+    said = controller.move([3, 2], several=DecisionKind.REMOVE_REASSIGNMENTS)
     [row] = said[CHANGE]
     assert (row["leader"], row["replicas"]) == (2, [3, 2]), "a leader that stays is kept"
     assert row["rule"] == Rule.LEADER_EPOCH_BUMPED
@@ -316,9 +311,8 @@ def test_on_broker_startup() -> None:
     """
     controller = Controller((1, 2))
     controller.topic("t", [[1, 2], [3, 1], [2, 1]])
-    body = {"request_id": "r", "topic": "t", "partitions": [2], "targets": [[2, 4]]}
     controller.brokers(registered=[broker(4, 104)])
-    controller.happen("alter_reassignments_requested", "t", **body)
+    controller.move([2, 4], partitions=[2])
     controller.brokers(unregistered=[4])
     said = controller.brokers(registered=[broker(3, 103), broker(4, 204)])
     assert said[BROKERS]["introduced"] == [3, 4]
@@ -366,7 +360,7 @@ def test_on_partition_reassignment() -> None:
     """
     controller = Controller()
     controller.topic("t", [[1, 2]], zk_version=0)
-    said = move(controller, 2, 3)
+    said = controller.move([2, 3])
     rewritten = said[REWRITE]
     assert rewritten["assignment"] == {"0": [2, 3, 1]}
     assert (rewritten["adding"], rewritten["removing"]) == ({"0": [3]}, {"0": [1]})

@@ -33,15 +33,10 @@ def check_recalled(said: dict[DecisionKind, Any]) -> None:
     assert (row["rule"], sorted(row["recipients"])) == (Rule.OFFLINE_PARTITION_ELECTED, [1, 2, 3])
 
 
-def move(controller: Controller, target: list[int], **more: Any) -> dict[DecisionKind, Any]:
-    body = {"request_id": "r", "topic": "t", "partitions": [0], "targets": [target]}
-    return controller.happen("alter_reassignments_requested", "t", **body | more)
-
-
 def test_a_leader_that_is_listed_again_is_started_whenever_it_comes_back() -> None:
     controller = Controller((1, 2, 3))
     led_by_3(controller)
-    said = move(controller, [1, 2, 3])
+    said = controller.move([1, 2, 3])
     assert REFUSE not in said
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"], row["leader_epoch"]) == (3, [3], 5)
@@ -57,7 +52,7 @@ def test_a_leader_that_is_listed_again_is_started_whenever_it_comes_back() -> No
 def test_a_leader_that_is_listed_again_while_it_is_down_leads_when_it_comes_back() -> None:
     controller = Controller((1, 2))
     led_by_3(controller)
-    said = move(controller, [1, 2, 3], request_id=None)
+    said = controller.move([1, 2, 3], request_id=None)
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"], REFUSE in said) == (3, [3], False)
     [row] = controller.brokers(registered=[broker(3, 103)])[CHANGE]
@@ -69,7 +64,7 @@ def test_a_leader_that_is_listed_again_while_it_is_down_leads_when_it_comes_back
 def test_a_move_to_a_leader_that_was_not_listed_ends_at_once() -> None:
     controller = Controller((1, 2, 3))
     led_by_3(controller)
-    said = move(controller, [3], several=DecisionKind.REMOVE_REASSIGNMENTS)
+    said = controller.move([3], several=DecisionKind.REMOVE_REASSIGNMENTS)
     assert REFUSE not in said
     assert said[COMPLETE]["assignment"] == {"0": [3]}
     assert sorted((row["broker"], row["delete"]) for row in said[STOP]) == [(1, True), (2, True)]
