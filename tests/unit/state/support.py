@@ -118,6 +118,10 @@ class Controller:
         body: Said = {"request_id": "r", "partitions": numbers, "targets": list(targets)}
         return self.happen("alter_reassignments_requested", topic, topic=topic, **body | more)
 
+    def take_back(self, topic: str = "t", **more: Any) -> dict[DecisionKind, Any]:
+        """Take a topic back whose write met other content or was rejected: it is read again."""
+        return self.happen("topic_removed", topic, topic=topic, observed_again=True, **more)
+
     @property
     def slot(self) -> Slot:
         """The slot, decoded."""

@@ -371,7 +371,7 @@ def test_a_lost_write_is_followed_by_a_second_order_to_delete() -> None:
 def test_a_topic_that_could_not_be_marked_lives_on() -> None:
     controller = with_topic()
     assert MARK in ask(controller)
-    controller.happen("topic_removed", "t", topic="t", observed_again=True, unmarked=True)
+    controller.take_back(unmarked=True)
     said = controller.topic("t", [[1, 2, 3]], [stored(1, [1, 2, 3])], topic_id=T_ID)
     assert (STOP in said, controller.row("t", 0)["leader"]) == (False, 1)
     said = controller.brokers(unregistered=[1])

@@ -103,7 +103,7 @@ def test_a_mark_that_goes_while_its_topic_is_read_again_is_said_to_go_behind_it(
     controller = Controller((1, 2, 3))
     moving(controller)
     mark(controller)
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.take_back()
     withdraw(controller)
     moving(controller)
     assert not controller.slot.table.deletions["t"].started

@@ -69,7 +69,7 @@ def test_the_next_topic_of_that_name_is_not_taken_for_it() -> None:
 
 def test_one_that_is_to_be_observed_again_is_taken_as_it_is() -> None:
     controller = with_deleted()
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.take_back()
     assert CHANGE in controller.topic("t", [[1, 2]], [STATE], topic_id=ID)
 
 
@@ -135,7 +135,7 @@ def test_a_late_removal_says_nothing_about_the_topic_that_was_created_since(
 def test_one_that_could_not_be_written_is_taken_back_though_nobody_has_seen_it() -> None:
     controller = Controller((1, 2))
     create(controller, ID)
-    again = controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    again = controller.take_back()
     assert again == {FORGET: {"topic": "t", "observed_again": True}}
     assert controller.slot.table.topic("t") is None
 

@@ -27,17 +27,13 @@ def marked(brokers: tuple[int, ...] = (1, 2)) -> Controller:
     return controller
 
 
-def read_again(controller: Controller) -> dict[DecisionKind, Any]:
-    return controller.happen("topic_removed", "t", topic="t", observed_again=True)
-
-
 def stopped(said: dict[DecisionKind, Any]) -> list[int]:
     return sorted(row["broker"] for row in said[STOP] if row["delete"])
 
 
 def test_the_deletion_of_a_topic_that_is_read_again_begins_again_and_ends() -> None:
     controller = marked()
-    read_again(controller)
+    controller.take_back()
     said = controller.topic("t", [[1, 2]], [STATE])
     assert REWRITE not in said, "its partitions are not new, nothing is to be undone"
     assert stopped(said) == [1, 2]
@@ -47,7 +43,7 @@ def test_the_deletion_of_a_topic_that_is_read_again_begins_again_and_ends() -> N
 
 def test_a_halted_deletion_waits_again() -> None:
     controller = marked(brokers=(1,))
-    read_again(controller)
+    controller.take_back()
     said = controller.topic("t", [[1, 2]], [STATE])
     assert (REWRITE in said, stopped(said)) == (False, [1])
     answer(controller, 1)
@@ -57,7 +53,7 @@ def test_a_halted_deletion_waits_again() -> None:
 
 def test_partitions_that_have_no_state_are_not_brought_online() -> None:
     controller = marked()
-    read_again(controller)
+    controller.take_back()
     said = controller.topic("t", [[1, 2], [2, 1]], [STATE, None])
     assert stopped(said) == [1, 1, 2, 2]
     assert DecisionKind.REFUSE_TRANSITION not in said
@@ -66,7 +62,7 @@ def test_partitions_that_have_no_state_are_not_brought_online() -> None:
 
 def test_a_topic_is_taken_neither_as_deleted_nor_as_unknown_before_it_was_read_again() -> None:
     controller = marked(brokers=(1,))
-    read_again(controller)
+    controller.take_back()
     said = controller.brokers(registered=[broker(2, 102)])
     assert DELETE not in said
     assert controller.happen("topic_deletion_requested", "t", topic="t") == {}
@@ -75,7 +71,7 @@ def test_a_topic_is_taken_neither_as_deleted_nor_as_unknown_before_it_was_read_a
 
 def test_one_that_turns_out_to_be_gone_takes_its_mark_along() -> None:
     controller = marked(brokers=(1,))
-    read_again(controller)
+    controller.take_back()
     said = controller.happen("topic_removed", "t", topic="t")
     assert said[UNMARK]["topic"] == "t"
     assert STOP not in controller.topic("t", [[1]]), "the next of that name lives"
@@ -88,7 +84,7 @@ ID = "AAECAwQFBgcICQoLDA0ODw"
 def marked_while_it_is_read_again(topic_id: str | None = None) -> Controller:
     controller = Controller((1, 2))
     controller.topic("t", [[1, 2]], topic_id=ID)
-    read_again(controller)
+    controller.take_back()
     mark = {"topic": "t", "topic_id": topic_id}
     assert controller.happen("topic_deletion_requested", "t", **mark) == {}
     return controller
@@ -113,7 +109,7 @@ def test_a_mark_that_waited_for_a_topic_that_is_gone_goes() -> None:
 
 def test_a_mark_waits_for_a_topic_that_was_unknown_before_it_was_read_again() -> None:
     controller = Controller((1, 2))
-    assert read_again(controller) == {}
+    assert controller.take_back() == {}
     assert controller.happen("topic_deletion_requested", "t", topic="t") == {}
     assert stopped(controller.topic("t", [[1, 2]], observed_again=True)) == [1, 2]
 
@@ -121,7 +117,7 @@ def test_a_mark_waits_for_a_topic_that_was_unknown_before_it_was_read_again() ->
 def test_where_deletion_is_not_allowed_the_mark_goes_at_once() -> None:
     controller = Controller((1, 2), delete_topic_enable=False)
     controller.topic("t", [[1, 2]])
-    read_again(controller)
+    controller.take_back()
     assert list(controller.happen("topic_deletion_requested", "t", topic="t")) == [UNMARK]
 
 
@@ -130,7 +126,7 @@ def test_a_mark_of_a_topic_that_is_read_again_outlives_the_end_of_the_load() -> 
     controller.elect(6)
     controller.brokers(registered=[broker(id_, 100 + id_) for id_ in (1, 2)])
     controller.topic("t", [[1, 2]], [STATE])
-    read_again(controller)
+    controller.take_back()
     controller.happen("topic_deletion_requested", "t", topic="t")
     assert DELETE not in controller.happen("resync_completed", topics=1)
     assert stopped(controller.topic("t", [[1, 2]], [STATE], observed_again=True)) == [1, 2]
@@ -140,7 +136,7 @@ def test_a_mark_of_a_topic_that_is_read_again_outlives_the_end_of_the_load() -> 
 
 def test_an_election_waits_for_no_topic_any_more() -> None:
     controller = Controller((1, 2))
-    read_again(controller)
+    controller.take_back()
     controller.elect(6)
     controller.happen("topic_deletion_requested", "t", topic="t")
     said = controller.happen("resync_completed", topics=0)

@@ -283,7 +283,7 @@ def test_an_unlisted_leader_goes_on_while_nobody_else_is_in_sync(controller: Con
 def test_a_topic_read_again_lets_go_of_brokers_that_it_does_not_list(
     controller: Controller,
 ) -> None:
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.take_back()
     state = stored(1, [1, 2, 7], leader_epoch=4, zk_version=6)
     said = controller.topic("t", [[1, 2, 3]], [state], zk_version=1, observed_again=True)
     [row] = said[CHANGE]
@@ -299,7 +299,7 @@ def test_of_an_isr_without_live_members_the_one_that_is_listed_stays(
     """It leads when its broker comes back."""
     controller.brokers(registered=[broker(7, 107)], unregistered=[1])
     if again:
-        controller.happen("topic_removed", "t", topic="t", observed_again=True)
+        controller.take_back()
         state = stored(1, [1, 7], leader_epoch=4, zk_version=6)
         said = controller.topic("t", [[1, 2, 3]], [state], zk_version=1, observed_again=True)
     else:

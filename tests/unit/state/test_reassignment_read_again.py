@@ -21,13 +21,13 @@ from tests.unit.state.test_reassignment import CHANGE, COMPLETE, REMOVE, REWRITE
 def test_a_topic_that_is_read_again_keeps_its_requests() -> None:
     controller = with_topic()
     controller.move([3, 2], request_id=None)
-    said = controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    said = controller.take_back()
     assert list(said) == [DecisionKind.FORGET_TOPIC]
 
 
 def test_a_request_that_comes_while_the_topic_is_read_again_is_asked_again_behind_that() -> None:
     controller = with_topic()
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.take_back()
     assert controller.move([3, 2], request_id=None) == {}
     controller.topic("t", [[1, 2]], [state(1, [1, 2])], zk_version=9, observed_again=True)
     said = controller.move([3, 2], request_id=None)
@@ -37,7 +37,7 @@ def test_a_request_that_comes_while_the_topic_is_read_again_is_asked_again_behin
 
 def test_a_request_for_a_topic_that_turns_out_to_be_gone_goes() -> None:
     controller = with_topic()
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.take_back()
     assert controller.move([3, 2], request_id=None) == {}
     controller.happen("topic_removed", "t", topic="t")
     assert controller.move([3, 2], request_id=None)[REMOVE]["partitions"] == [[0, None]]
@@ -45,7 +45,7 @@ def test_a_request_for_a_topic_that_turns_out_to_be_gone_goes() -> None:
 
 def test_an_end_that_cannot_be_written_waits_for_the_next_occasion() -> None:
     controller = with_topic()
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.take_back()
     moving = {"adding": [[3]], "removing": [[1]], "zk_version": 4}
     state = stored(3, [3, 2], leader_epoch=2, zk_version=7)
     said = controller.topic("t", [[3, 2, 1]], [state], **moving, unwritable=True)
@@ -63,7 +63,7 @@ def unwritable(isr: list[int], leader_epoch: int = 2, **more: Any) -> Controller
 
 
 def read_again(controller: Controller, isr: list[int], leader_epoch: int = 2, **more: Any) -> Any:
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.take_back()
     state = stored(2, isr, leader_epoch=leader_epoch, zk_version=7)
     found = {"adding": [[3]], "removing": [[1]], "zk_version": 4, "observed_again": True}
     return controller.topic("t", [[3, 2, 1]], [state], **found | more)

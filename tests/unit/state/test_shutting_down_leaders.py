@@ -98,7 +98,7 @@ def test_epochs_that_are_raised_are_told_to_a_leader_that_is_shutting_down(
 
 
 def read_again(controller: Controller, state: list[Any]) -> dict[DecisionKind, Any]:
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.take_back()
     return controller.topic("t", [[1, 2]], [state], zk_version=1, observed_again=True)
 
 

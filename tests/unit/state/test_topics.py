@@ -244,9 +244,9 @@ def test_a_topic_that_is_to_be_observed_again_is_told_of_as_it_was_until_it_is_o
     controller = Controller()
     controller.topic("t", [[1]])
     again = {"topic": "t", "observed_again": True}
-    assert controller.happen("topic_removed", "t", **again) == {DecisionKind.FORGET_TOPIC: again}
+    assert controller.take_back() == {DecisionKind.FORGET_TOPIC: again}
     assert controller.slot.table.topic("t") is None
-    assert controller.happen("topic_removed", "t", **again) == {}
+    assert controller.take_back() == {}
     forgotten = {DecisionKind.FORGET_TOPIC: {"topic": "t"}}
     assert controller.happen("topic_removed", "t", topic="t") == forgotten
 
@@ -258,7 +258,7 @@ def test_leaders_that_were_refused_while_a_topic_was_read_again_get_a_higher_epo
     """They do not ask again, and wait for one; also where the change was seen by itself."""
     controller = Controller()
     controller.topic("t", [[1, 2]])
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.take_back()
     shrunk = {"partition": 0, "leader_epoch": 4, "partition_epoch": 7, "recovery": 0, "isr": [1]}
     said = controller.happen(
         "alter_partition_requested",
@@ -284,7 +284,7 @@ def test_leaders_that_were_refused_while_a_topic_was_read_again_get_a_higher_epo
 def test_a_partition_that_is_read_again_and_elected_for_gets_one_higher_epoch() -> None:
     controller = Controller((1, 2))
     controller.topic("t", [[1, 2]])
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.take_back()
     controller.brokers(unregistered=[1])
     state = stored(1, [1, 2], leader_epoch=4, zk_version=7)
     [row] = controller.topic("t", [[1, 2]], [state], observed_again=True)[CHANGE]
@@ -295,7 +295,7 @@ def test_a_topic_that_cannot_be_written_is_led_as_it_is() -> None:
     """Neither repaired nor given an id: that would be rejected again, and observed again."""
     controller = Controller((1, 2, 3))
     assert REWRITE in controller.topic("t", [[1000, 1]])
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.take_back()
     said = controller.topic("t", [[1000, 1]], unwritable=True)
     assert REWRITE not in said
     assert [(row["replicas"], row["leader"], row["isr"]) for row in said[CHANGE]] == [

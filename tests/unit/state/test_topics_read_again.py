@@ -36,7 +36,7 @@ def read_again(*names: str) -> Controller:
     controller = Controller()
     for name in names or ("t",):
         controller.topic(name, [[1, 2]], topic_id=ID)
-        controller.happen("topic_removed", name, topic=name, observed_again=True)
+        controller.take_back(name)
     return controller
 
 
