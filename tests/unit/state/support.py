@@ -122,6 +122,16 @@ class Controller:
         """Take a topic back whose write met other content or was rejected: it is read again."""
         return self.happen("topic_removed", topic, topic=topic, observed_again=True, **more)
 
+    def shut_down(self, id_: int, epoch: int | None = None) -> dict[DecisionKind, Any]:
+        """A broker asks to shut down."""
+        return self.happen(
+            "controlled_shutdown_requested",
+            request_id="r",
+            broker_id=id_,
+            broker_epoch=100 + id_ if epoch is None else epoch,
+            version=3,
+        )
+
     @property
     def slot(self) -> Slot:
         """The slot, decoded."""

@@ -113,8 +113,7 @@ def test_controlled_shutdown_hands_leaders_over_and_reports_what_remains() -> No
         partitions=[3],
         states=[stored(1, [1], zk_version=1)],
     )
-    asked = {"request_id": "r", "broker_id": 1, "broker_epoch": 101, "version": 3}
-    said = controller.happen("controlled_shutdown_requested", **asked)
+    said = controller.shut_down(1)
     led, followed = said[CHANGE]
     assert (led["leader"], led["isr"], led["recipients"]) == (2, [2], [1, 2])
     assert (followed["leader"], followed["isr"]) == (2, [2])
@@ -124,12 +123,9 @@ def test_controlled_shutdown_hands_leaders_over_and_reports_what_remains() -> No
 
 def test_controlled_shutdown_answers_who_may_not() -> None:
     controller = Controller()
-    asked = {"request_id": "r", "version": 3}
 
     def error(broker_id: int, broker_epoch: int) -> int:
-        body = asked | {"broker_id": broker_id, "broker_epoch": broker_epoch}
-        said = controller.happen("controlled_shutdown_requested", **body)
-        return int(said[DecisionKind.REPLY]["error"])
+        return int(controller.shut_down(broker_id, broker_epoch)[DecisionKind.REPLY]["error"])
 
     assert error(9, 1) == ProtocolError.BROKER_NOT_AVAILABLE
     assert error(1, 100) == ProtocolError.STALE_BROKER_EPOCH
@@ -178,9 +174,7 @@ def test_a_state_that_is_made_as_one_broker_starts_is_led_as_another_is_lost(los
 
 def test_a_replica_that_bounces_as_its_first_leader_starts_is_told_of_it() -> None:
     controller = Controller((3,))
-    controller.happen(
-        "controlled_shutdown_requested", request_id="s", broker_id=3, broker_epoch=103, version=3
-    )
+    controller.shut_down(3)
     controller.topic("t", [[3, 4]])
     (row,) = controller.brokers(registered=[broker(4, 104)], bounced=[broker(3, 203)])[CHANGE]
     assert (row["leader"], row["recipients"]) == (4, [3, 4])

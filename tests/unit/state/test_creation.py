@@ -103,8 +103,7 @@ def test_names_that_would_share_a_metric_are_in_one_slot_and_collide() -> None:
 
 def test_a_topic_can_be_created_while_a_broker_that_it_needs_shuts_down() -> None:
     controller = Controller()
-    leave = {"request_id": "r", "broker_id": 2, "broker_epoch": 102, "version": 3}
-    controller.happen("controlled_shutdown_requested", **leave)
+    controller.shut_down(2)
     said = create(controller, "t", replication_factor=3)
     assert error(said) == "NONE"
     assert said[CREATE]["assignment"]["0"] == [2, 3, 1]

@@ -191,8 +191,7 @@ def test_nothing_is_elected_for_a_topic_in_deletion() -> None:
 def test_a_controlled_shutdown_leaves_a_topic_in_deletion_alone() -> None:
     controller = with_topic()
     mark(controller)
-    leave = {"request_id": "r", "broker_id": 1, "broker_epoch": 101, "version": 3}
-    said = controller.happen("controlled_shutdown_requested", **leave)
+    said = controller.shut_down(1)
     assert not said.keys() & {CHANGE, STOP, DecisionKind.REPORT_REMAINING}
 
 

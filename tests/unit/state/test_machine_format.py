@@ -38,8 +38,7 @@ def sample() -> Controller:
     controller.topic("t", [[1, 2, 3], [2, 3]], topic_id=topic_id, unclean=False, zk_version=2)
     controller.topic("u", [[4, 1]], [stored(1, [1])], adding=[[4]], removing=[[1]])
     controller.alter([3, 1])
-    leave = {"request_id": "r", "broker_id": 2, "broker_epoch": 102, "version": 3}
-    controller.happen("controlled_shutdown_requested", **leave)
+    controller.shut_down(2)
     failed = {
         "broker_id": 4,
         "broker_epoch": 104,

@@ -73,7 +73,7 @@ def test_what_is_asked_for_is_answered_with_an_error(paused: Controller) -> None
         said = paused.happen(kind, "t", topic="t", **body)
         assert said.keys() == {REPLY}
         assert said[REPLY]["error"] == ProtocolError.NOT_CONTROLLER
-    said = paused.happen("controlled_shutdown_requested", **who)
+    said = paused.shut_down(1)
     assert said[REPLY]["error"] == ProtocolError.NOT_CONTROLLER
 
 

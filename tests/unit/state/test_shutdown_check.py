@@ -21,11 +21,6 @@ def checking(**config: Any) -> Controller:
     return Controller(controlled_shutdown_safety_check_enable=True, **config)
 
 
-def leave(controller: Controller, id_: int, epoch: int | None = None) -> Any:
-    asked = {"request_id": "r", "broker_id": id_, "broker_epoch": epoch or 100 + id_, "version": 3}
-    return controller.happen("controlled_shutdown_requested", **asked)
-
-
 def checked(controller: Controller, said: Any) -> Any:
     """Let the log say what the slots found."""
     at_risk = [row["name"].rsplit("-", 1) for row in said.get(AT_RISK, ())]
@@ -40,7 +35,7 @@ def names(rows: Any) -> list[str]:
 def test_without_the_check_a_broker_leaves_whatever_becomes_of_its_partitions() -> None:
     controller = Controller(min_insync_replicas=2)
     controller.topic("t", [[1, 2]])
-    said = leave(controller, 1)
+    said = controller.shut_down(1)
     assert CHECK not in said
     assert controller.row("t", 0)["isr"] == [2]
 
@@ -48,7 +43,7 @@ def test_without_the_check_a_broker_leaves_whatever_becomes_of_its_partitions() 
 def test_what_would_fall_below_min_insync_replicas_keeps_the_broker() -> None:
     controller = checking(min_insync_replicas=2)
     controller.topic("t", [[1, 2, 3], [2, 1], [1, 2], [1], [2, 3]])
-    said = leave(controller, 1)
+    said = controller.shut_down(1)
     assert said.keys() == {CHECK, AT_RISK}
     assert names(said[AT_RISK]) == ["t-1", "t-2"], "those with one replica are left alone"
     said = checked(controller, said)
@@ -68,7 +63,7 @@ def test_what_would_fall_below_min_insync_replicas_keeps_the_broker() -> None:
 def test_a_broker_that_nothing_needs_leaves_in_two_steps() -> None:
     controller = checking(min_insync_replicas=2)
     controller.topic("t", [[1, 2, 3]])
-    said = leave(controller, 1)
+    said = controller.shut_down(1)
     assert said.keys() == {CHECK}
     said = checked(controller, said)
     assert (controller.row("t", 0)["leader"], controller.row("t", 0)["isr"]) == (2, [2, 3])
@@ -80,10 +75,10 @@ def test_a_topics_own_setting_goes_before_the_clusters() -> None:
     controller = checking(min_insync_replicas=2)
     controller.topic("lax", [[1, 2]], min_insync_replicas=1)
     controller.topic("strict", [[1, 2, 3]], min_insync_replicas=3)
-    assert names(leave(controller, 1)[AT_RISK]) == ["strict-0"]
+    assert names(controller.shut_down(1)[AT_RISK]) == ["strict-0"]
     body = {"topic": "strict", "unclean": None, "min_insync_replicas": 2}
     controller.happen("topic_config_changed", "strict", **body)
-    assert AT_RISK not in leave(controller, 1)
+    assert AT_RISK not in controller.shut_down(1)
 
 
 def test_a_topic_is_created_with_its_setting() -> None:
@@ -92,42 +87,42 @@ def test_a_topic_is_created_with_its_setting() -> None:
     drawn = {"start_index": 0, "shift": 0}
     configs = {"min.insync.replicas": "2"}
     controller.happen("create_topic_requested", "t", **body, **drawn, configs=configs)
-    assert names(leave(controller, 1)[AT_RISK]) == ["t-0"]
+    assert names(controller.shut_down(1)[AT_RISK]) == ["t-0"]
 
 
 def test_the_clusters_default_may_change() -> None:
     controller = checking(min_insync_replicas=1)
     controller.topic("t", [[1, 2]])
-    assert AT_RISK not in leave(controller, 1)
+    assert AT_RISK not in controller.shut_down(1)
     controller.happen("cluster_config_changed", config={"min.insync.replicas": 2})
-    assert names(leave(controller, 1)[AT_RISK]) == ["t-0"]
+    assert names(controller.shut_down(1)[AT_RISK]) == ["t-0"]
 
 
 def test_brokers_that_are_leaving_too_do_not_count() -> None:
     controller = checking(min_insync_replicas=1)
     controller.topic("t", [[1, 2, 3]])
     for id_ in (1, 2):
-        checked(controller, leave(controller, id_))
-    assert names(leave(controller, 3)[AT_RISK]) == ["t-0"]
+        checked(controller, controller.shut_down(id_))
+    assert names(controller.shut_down(3)[AT_RISK]) == ["t-0"]
 
 
 def test_a_broker_that_is_not_in_sync_is_not_needed() -> None:
     controller = checking(min_insync_replicas=2)
     controller.topic("t", [[1, 2]], [stored(2, [2])])
-    assert AT_RISK not in leave(controller, 1)
+    assert AT_RISK not in controller.shut_down(1)
 
 
 def test_an_operator_may_let_a_broker_leave_once() -> None:
     controller = checking(min_insync_replicas=2)
     controller.topic("t", [[1, 2]])
     controller.happen("controlled_shutdown_allowed", broker_id=1)
-    said = leave(controller, 1)
+    said = controller.shut_down(1)
     assert said.keys() >= {CHANGE, REPLY}
     assert CHECK not in said
     assert controller.row("t", 0)["isr"] == [2]
     controller.brokers(unregistered=[1])
     controller.brokers(registered=[broker(1, 201)])
-    assert CHECK in leave(controller, 1, 201)
+    assert CHECK in controller.shut_down(1, 201)
 
 
 def test_a_broker_that_bounces_during_a_load_is_no_longer_let_leave() -> None:
@@ -138,7 +133,7 @@ def test_a_broker_that_bounces_during_a_load_is_no_longer_let_leave() -> None:
     controller.brokers(bounced=[broker(1, 201)])
     controller.happen("resync_completed", topics=0)
     controller.topic("t", [[1, 2]])
-    assert leave(controller, 1, 201).keys() == {CHECK, AT_RISK}
+    assert controller.shut_down(1, 201).keys() == {CHECK, AT_RISK}
 
 
 @pytest.mark.parametrize(
@@ -150,7 +145,7 @@ def test_what_is_wrong_with_the_request_is_answered_at_once(
 ) -> None:
     controller = checking()
     controller.topic("t", [[1, 2]])
-    said = leave(controller, broker_id, epoch)
+    said = controller.shut_down(broker_id, epoch)
     assert said.keys() == {REPLY}
     assert said[REPLY]["error"] == error
 
@@ -158,7 +153,7 @@ def test_what_is_wrong_with_the_request_is_answered_at_once(
 def test_a_broker_that_bounced_since_the_check_is_not_relieved() -> None:
     controller = checking()
     controller.topic("t", [[1, 2]])
-    said = leave(controller, 1)
+    said = controller.shut_down(1)
     controller.brokers(bounced=[broker(1, 201)])
     said = checked(controller, said)
     assert said.keys() == {REPLY}
@@ -168,7 +163,7 @@ def test_a_broker_that_bounced_since_the_check_is_not_relieved() -> None:
 def test_two_that_ask_at_the_same_time_are_not_enough_for_each_other() -> None:
     controller = checking(min_insync_replicas=2)
     controller.topic("t", [[1, 2, 3]])
-    first, second = leave(controller, 1), leave(controller, 2)
+    first, second = controller.shut_down(1), controller.shut_down(2)
     checked(controller, first)
     assert controller.row("t", 0)["isr"] == [2, 3]
     again = checked(controller, second)

@@ -25,11 +25,6 @@ def controller() -> Controller:
     return controller
 
 
-def shut_down(controller: Controller, id_: int = 1) -> dict[DecisionKind, Any]:
-    asked = {"broker_id": id_, "broker_epoch": 100 + id_, "version": 3}
-    return controller.happen("controlled_shutdown_requested", request_id="r", **asked)
-
-
 def remaining(said: dict[DecisionKind, Any]) -> list[tuple[str, int]]:
     rows = said.get(DecisionKind.REPORT_REMAINING, [])
     return [(row["topic"], row["partition"]) for row in rows]
@@ -51,17 +46,17 @@ def test_a_leader_whose_isr_change_met_its_shutdown_goes_on_and_hears_the_bump(
     """Also where an unclean election is allowed: the leader that is in sync is still there."""
     overrides = {"unclean": unclean, "min_insync_replicas": None}
     controller.happen("topic_config_changed", "t", topic="t", **overrides)
-    assert remaining(shut_down(controller)) == []
+    assert remaining(controller.shut_down(1)) == []
     said = conflict(controller, stored(1, [1], zk_version=1))
     assert [led(row) for row in said[CHANGE]] == [(1, [1], 1, [1, 2])]
     assert STOP not in said
     assert controller.row("t", 0)["state"] == PartitionState.ONLINE
-    assert remaining(shut_down(controller)) == [("t", 0)]
+    assert remaining(controller.shut_down(1)) == [("t", 0)]
 
 
 def test_a_leader_that_another_one_follows_hears_of_it(controller: Controller) -> None:
     controller.alter([1])
-    shut_down(controller)
+    controller.shut_down(1)
     [row] = conflict(controller, stored(1, [1, 2], zk_version=2))[CHANGE]
     assert led(row) == (2, [2], 1, [1, 2])
     assert row["rule"] == Rule.CONTROLLED_SHUTDOWN_ELECTED
@@ -69,8 +64,8 @@ def test_a_leader_that_another_one_follows_hears_of_it(controller: Controller) -
 
 def test_a_leader_that_was_taken_for_a_follower_starts_again(controller: Controller) -> None:
     """Its second request came before the conflict of the first was known."""
-    shut_down(controller)
-    shut_down(controller)
+    controller.shut_down(1)
+    controller.shut_down(1)
     [row] = conflict(controller, stored(1, [1], zk_version=1))[CHANGE]
     assert led(row) == (1, [1], 1, [1, 2])
     assert controller.slot.table.rows.replica_state[0, 0] == ReplicaState.ONLINE
@@ -81,7 +76,7 @@ def test_the_first_brokers_that_ask_hear_the_bump_that_refuses_them(
 ) -> None:
     """A leader that is shutting down is not live: no ISR with it is accepted, as in Kafka."""
     controller.alter([1])
-    assert remaining(shut_down(controller)) == [("t", 0)]
+    assert remaining(controller.shut_down(1)) == [("t", 0)]
     [row] = controller.alter([1, 2], version=0)[CHANGE]
     assert led(row) == (1, [1], 1, [1, 2])
 
@@ -90,7 +85,7 @@ def test_epochs_that_are_raised_are_told_to_a_leader_that_is_shutting_down(
     controller: Controller,
 ) -> None:
     controller.alter([1])
-    shut_down(controller)
+    controller.shut_down(1)
     [row] = controller.happen("raise_leader_epochs_requested", "t", request_id="r", topic="t")[
         CHANGE
     ]
@@ -104,16 +99,16 @@ def read_again(controller: Controller, state: list[Any]) -> dict[DecisionKind, A
 
 def test_a_topic_read_again_leaves_the_only_leader_in_sync(controller: Controller) -> None:
     controller.alter([1])
-    shut_down(controller)
+    controller.shut_down(1)
     said = read_again(controller, stored(1, [1], zk_version=1))
     assert [led(row) for row in said[CHANGE]] == [(1, [1], 1, [1, 2])]
     assert STOP not in said
-    assert remaining(shut_down(controller)) == [("t", 0)]
+    assert remaining(controller.shut_down(1)) == [("t", 0)]
 
 
 def test_a_topic_read_again_gets_the_leader_that_can_follow(controller: Controller) -> None:
     controller.alter([1])
-    shut_down(controller)
+    controller.shut_down(1)
     said = read_again(controller, stored(1, [1, 2], zk_version=2))
     assert [led(row) for row in said[CHANGE]] == [(2, [2], 1, [1, 2])]
     assert STOP not in said

@@ -79,8 +79,7 @@ def test_a_broker_that_shuts_down_can_take_our_place(
     brokers: tuple[int, ...], leaving: int, listed: list[int], repaired: list[int]
 ) -> None:
     controller = Controller(brokers)
-    asked = {"broker_id": leaving, "broker_epoch": 100 + leaving, "version": 3}
-    controller.happen("controlled_shutdown_requested", request_id="r", **asked)
+    controller.shut_down(leaving)
     assert controller.topic("t", [listed])[REWRITE]["assignment"] == {"0": repaired}
 
 

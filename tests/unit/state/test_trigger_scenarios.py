@@ -32,11 +32,6 @@ def elect(controller: Controller, kind: str, *partitions: int, by: str | None = 
     return controller.happen("elect_leaders_requested", "t", **body)
 
 
-def leave(controller: Controller, id_: int) -> Any:
-    asked = {"request_id": "r", "broker_id": id_, "broker_epoch": 100 + id_, "version": 3}
-    return controller.happen("controlled_shutdown_requested", **asked)
-
-
 def offline(unclean: bool = False) -> Controller:
     """Topic t on 1 and 2; 1 alone was in sync and is dead."""
     controller = Controller((1, 2), unclean_leader_election_enable=unclean)
@@ -213,7 +208,7 @@ def test_broker_shuts_down() -> None:
     """Its leaders move, it leaves the ISRs; partitions with one replica are not elected for."""
     controller = Controller()
     controller.topic("t", [[1, 2, 3], [2, 1], [1]])
-    said = leave(controller, 1)
+    said = controller.shut_down(1)
     led, followed = said[CHANGE]
     assert (led["leader"], led["isr"]) == (2, [2, 3])
     assert led["rule"] == Rule.CONTROLLED_SHUTDOWN_ELECTED
@@ -228,7 +223,7 @@ def test_broker_that_shut_down_is_gone() -> None:
     """The offline election then finds what the controlled shutdown left."""
     controller = Controller()
     controller.topic("t", [[1, 2, 3], [1]])
-    leave(controller, 1)
+    controller.shut_down(1)
     kept, lost = controller.brokers(unregistered=[1])[CHANGE]
     assert (kept["leader"], kept["leader_epoch"]) == (2, 1), "as the shutdown left it"
     assert (lost["leader"], lost["isr"]) == (-1, [1])
@@ -238,7 +233,7 @@ def test_broker_shuts_down_that_alone_is_in_sync() -> None:
     controller = Controller((1, 2))
     controller.topic("t", [[1, 2]])
     controller.alter([1])
-    assert [row["name"] for row in leave(controller, 1)[REMAINING]] == ["t-0"]
+    assert [row["name"] for row in controller.shut_down(1)[REMAINING]] == ["t-0"]
     assert controller.row("t", 0)["leader"] == 1
 
 
@@ -246,8 +241,8 @@ def test_two_brokers_shut_down() -> None:
     """Neither is elected for the other."""
     controller = Controller()
     controller.topic("t", [[1, 2, 3]])
-    leave(controller, 2)
-    [row] = leave(controller, 1)[CHANGE]
+    controller.shut_down(2)
+    [row] = controller.shut_down(1)[CHANGE]
     assert (row["leader"], row["isr"]) == (3, [3])
 
 
