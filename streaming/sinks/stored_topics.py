@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from state.matrix import unpad
 from streaming.sinks.independent_stops import may_go
-from streaming.zk.errors import RequestFailed
-from streaming.zk.multiread import read_many
+from streaming.zk.multiread import read_each, read_many
 from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import TopicZNode, parse_partition_states
 from streaming.zk.znodes.paths import partition_state_path, topic_path
@@ -49,7 +48,7 @@ def read_topics(session: ZkReader, names: Sequence[str]) -> StoredTopics:
         try:
             znode = None if data is None else parse_topic(data)
         except ValueError as error:
-            logger.error("%s is passed over: %s", path, error)
+            _pass_over(path, error)
             continue
         states = _states(session, paths[path], [*znode.replicas]) if znode else {}
         found[paths[path]] = StoredTopic(znode, states) if znode else None
@@ -78,11 +77,8 @@ def _states(
 
 def _readable(session: ZkReader, paths: Sequence[str]) -> dict[str, bytes | None]:
     """Return the data of znodes, None where there is none; without those that may not be read."""
-    try:
-        return dict(zip(paths, read_many(session, paths).data, strict=True))
-    except RequestFailed as error:
-        if len(paths) > 1:
-            alone = [_readable(session, [path]) for path in paths]
-            return {path: data for one in alone for path, data in one.items()}
-        logger.error("%s is passed over: %s", paths[0], error)
-        return {}
+    return read_each(paths, lambda some: read_many(session, some).data, _pass_over)
+
+
+def _pass_over(path: str, error: Exception) -> None:
+    logger.error("%s is passed over: %s", path, error)

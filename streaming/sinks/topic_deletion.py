@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from state.bodies import DeleteTopic
 from state.decisions import DecisionKind
@@ -12,7 +12,7 @@ from streaming.sinks.batch import DecidedBatch, SinkDecision
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import RequestFailed
 from streaming.zk.fenced import FencedWriter
-from streaming.zk.multiread import children_many, read_many
+from streaming.zk.multiread import children_many, read_each, read_many
 from streaming.zk.ops import Delete
 from streaming.zk.outcomes import OutcomeKind
 from streaming.zk.znodes.paths import entity_config_path, topic_deletion_path, topic_path
@@ -22,8 +22,6 @@ logger = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
 _REWRITES = frozenset({DecisionKind.REWRITE_ASSIGNMENT, DecisionKind.COMPLETE_REASSIGNMENT})
-
-_Found = TypeVar("_Found")
 
 
 class _Deleted(NamedTuple):
@@ -120,21 +118,11 @@ def _subject(decision: SinkDecision) -> _Deleted:
     return _Deleted(body["topic"], body["topic_id"], body["leftovers"])
 
 
-def _read_each(
-    topics: Sequence[_Deleted], read: Callable[[Sequence[_Deleted]], Sequence[_Found]]
-) -> dict[_Deleted, _Found]:
-    """Return what is read of all topics at once; without those that may not be read."""
-    try:
-        return dict(zip(topics, read(topics), strict=True))
-    except RequestFailed as error:
-        if len(topics) > 1:
-            alone = [_read_each([one], read) for one in topics]
-            return {topic: found for one in alone for topic, found in one.items()}
-        logger.error("topic %s cannot be deleted: %s", topics[0].name, error)
-        return {}
+def _note_unread(topic: _Deleted, error: RequestFailed) -> None:
+    logger.error("topic %s cannot be deleted: %s", topic.name, error)
 
 
-def _fail_unread(decisions: Sequence[SinkDecision], found: dict[_Deleted, _Found]) -> None:
+def _fail_unread(decisions: Sequence[SinkDecision], found: Mapping[_Deleted, object]) -> None:
     for one in decisions:
         one.failed |= _subject(one) not in found
 
@@ -150,7 +138,7 @@ def _are_meant(session: ZkSession, topics: Sequence[_Deleted]) -> dict[_Deleted,
 
     if topics:
         session.sync()  # the front may have seen the mark at another server
-    return _read_each(topics, read)
+    return read_each(topics, read, _note_unread)
 
 
 def _is_meant(topic: _Deleted, data: bytes | None, marked: bool) -> bool:
@@ -174,9 +162,10 @@ def _delete(
     session: ZkSession, writer: FencedWriter, batch: DecidedBatch, decisions: list[SinkDecision]
 ) -> list[SinkDecision]:
     """Delete what there is; return the decisions that have to be tried again."""
-    below = _read_each(
+    below = read_each(
         [_subject(one) for one in decisions],
         lambda some: _below(session, [topic_path(one.name) for one in some]),
+        _note_unread,
     )
     _fail_unread(decisions, below)
     found = [one for one in decisions if not one.failed]

@@ -27,6 +27,8 @@ _RECORD_OVERHEAD_BYTES = 16
 _Data = tuple[list[bytes | None], bytes]
 _Children = list[list[str] | None]
 _Answer = TypeVar("_Answer")
+_Key = TypeVar("_Key")
+_Found = TypeVar("_Found")
 
 _STAT = np.dtype(
     [
@@ -123,6 +125,25 @@ def children_many(session: ZkReader, paths: Sequence[str]) -> list[list[str] | N
     """List the children of many znodes, unsorted; None for a missing one. Errors as read_many."""
     pipeline = _Pipeline(session, paths, ReadChildrenRequest, _children_bytes, _children_one_by_one)
     return [children for answer, _ in pipeline.answers() for children in answer]
+
+
+def read_each(
+    keys: Sequence[_Key],
+    read: Callable[[Sequence[_Key]], Sequence[_Found]],
+    leave_out: Callable[[_Key, RequestFailed], None],
+) -> dict[_Key, _Found]:
+    """Return by key what is read of all at once, or of each alone where one may not be read.
+
+    leave_out: gets each of those that may not be read, and why.
+    """
+    try:
+        return dict(zip(keys, read(keys), strict=True))
+    except RequestFailed as error:
+        if len(keys) > 1:
+            alone = [read_each([one], read, leave_out) for one in keys]
+            return {key: found for one in alone for key, found in one.items()}
+        leave_out(keys[0], error)
+        return {}
 
 
 def _children_bytes(answer: _Children) -> int:
