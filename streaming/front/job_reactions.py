@@ -55,10 +55,14 @@ class JobReactions:
         self._lease.job_gone()
 
     def snapshot(self, image: ClusterImage | None, told: ImageTold, pause: Pause | None) -> None:
-        """Take what a job has folded; for one that knows of no election all is loaded again."""
+        """Take what a job has folded; for one that knows of no election all is loaded again.
+
+        The image may be a batch behind ZooKeeper, of which the job before told us more: what its
+        ISRs say holds for no log that is led.
+        """
+        self._groups.job_came_back()
         if image is not None:
             self._groups.look_at(image, ())
-        self._groups.job_came_back()
         if told.without_term:
             self._load_again(told, pause)
         self._lease.folded(told.end_offset)

@@ -79,7 +79,7 @@ class OffsetsLeader:
             for broker in gone:
                 log.drop_follower(broker)
             facts = self.facts.get(log.partition)
-            if facts is not None and facts.announced_as_ours and facts.announced_epoch != log.epoch:
+            if facts is not None and facts.announced_as_ours and facts.announced_epoch > log.epoch:
                 log.change_epoch(facts.announced_epoch, self._now_s())
             self._settle(log)
 
@@ -149,7 +149,8 @@ class OffsetsLeader:
         gone or have been behind for longer than lag_max_s go out; before the log has begun those
         that hold it up, if another one has said how far it is.
 
-        Source: Partition.maybeExpandIsr, getOutOfSyncReplicas. ZooKeeper's leader always stays.
+        Source: Partition.maybeExpandIsr, getOutOfSyncReplicas. ZooKeeper's leader always stays. A
+        replica whose log directory has failed fetches no more, however far it was.
         """
         facts = self.facts[log.partition]
         if not log.begun:
@@ -166,7 +167,7 @@ class OffsetsLeader:
         }
         joins = {
             broker
-            for broker in facts.live
+            for broker in facts.online
             if broker not in facts.isr and log.follower(broker).position >= log.high_watermark
         }
         return tuple(broker for broker in facts.replicas if broker in stays | joins)

@@ -69,16 +69,19 @@ class PartitionLog:
     """Offsets and leader epochs of one partition, and the batches that not everybody has.
 
     start: where the batches in memory begin, end: the next offset; both UNKNOWN until the log was
-    begun. base: what stands before our log, by the epoch of its last record; while the log has not
-    begun, the reference's log. epochs: (leader epoch, first offset), ascending, of what this leader
-    appended. joining: brokers that are asked into the ISR; they count as members until that is
-    decided. led_s: since when this epoch is led, on the loop's clock. unsafe_bytes: about what is
-    kept of all that is above the high watermark.
+    begun. raised: whether the epoch is newer than the one that was led first; before, another term
+    may have made records safe by an ISR that is not known here yet. base: what stands before our
+    log, by the epoch of its last record; while the log has not begun, the reference's log. epochs:
+    (leader epoch, first offset), ascending, of what this leader appended. joining: brokers that are
+    asked into the ISR; they count as members until that is decided. led_s: since when this epoch is
+    led, on the loop's clock. unsafe_bytes: about what is kept of all that is above the high
+    watermark.
     """
 
     partition: int
     epoch: int
     led_s: float = 0.0
+    raised: bool = False
     start: int = UNKNOWN
     end: int = UNKNOWN
     high_watermark: int = UNKNOWN
@@ -155,7 +158,7 @@ class PartitionLog:
         announced to them (ReplicaManager.makeFollowers); until then replica_fetch refuses what
         they ask.
         """
-        self.epoch, self.led_s = epoch, now_s
+        self.epoch, self.led_s, self.raised = epoch, now_s, True
 
     def append(self, batch: bytes) -> int:
         """Append a batch and return the offset after it: safe once the high watermark is there."""
@@ -232,11 +235,12 @@ class PartitionLog:
         return older and EpochEnd(older.epoch, min(older.end_offset, base.end_offset))
 
     def begin_if_agreed(self, in_sync: Collection[int], now_s: float) -> bool:
-        """Begin once all brokers in sync have shown parts of one log; return whether it did.
+        """Begin once the epoch is raised, so that in_sync is of now, and all brokers in sync have
+        shown parts of one log; return whether it did.
 
         Followers have caught up as of then; on a broker those in sync (Replica.resetReplicaState).
         """
-        if self.begun:
+        if self.begun or not self.raised:
             return False
         members = [self.follower(broker) for broker in in_sync]
         said = bool(members) and all(one.position != UNKNOWN for one in members)

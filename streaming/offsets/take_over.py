@@ -93,8 +93,11 @@ class TakeOver:
         return {**waiting, **self._loads.failures}
 
     def restart(self) -> None:
-        """End the present term: what was decided since may not be known here."""
+        """End the present term: what was decided since may not be known here. Nothing that waits is
+        safe by an ISR which may be an older one.
+        """
         self._stale.set()
+        self._leader.stop()
 
     async def run(self) -> None:
         """Take over whenever it is possible; cancel to stop."""
@@ -123,8 +126,10 @@ class TakeOver:
                 await self._stale.wait()
 
     def _to_take(self) -> list[int]:
-        """Return the partitions that have a leader and are not led by us; none during a pause."""
-        if self._node_role.is_paused():
+        """Return the partitions that have a leader and are not led by us; none during a pause, and
+        when the term is over.
+        """
+        if self._node_role.is_paused() or self._stale.is_set():
             return []
         facts = self._leader.facts.values()
         led = self._leader.logs

@@ -204,8 +204,8 @@ class Replication(Led):
     # we lead
 
     def take_over(self) -> None:
-        self.raise_epochs()
         self.leader.lead([0])
+        self.raise_epochs()
 
     async def fetches(self, broker: int) -> None:
         """A broker fetches once from us."""

@@ -52,8 +52,7 @@ class GroupWorld:
         self.cluster.create(GROUP_TOPIC, [[1, 2]] * partitions)
         self.cluster.create("t", [[1, 2]] * 2)
         self.in_zookeeper = {"t"}
-        body = {"request_id": "r", "topic": GROUP_TOPIC}
-        self.cluster.happen("raise_leader_epochs_requested", GROUP_TOPIC, body)
+        self.raise_epochs()
         self.events: list[Event] = []
         self.following = True
         self.has_job = True
@@ -91,6 +90,11 @@ class GroupWorld:
             self.groups, TIMEOUT_S, settings.groups_max, self.transactions
         )
 
+    def raise_epochs(self) -> None:
+        """Raise the leader epochs of the topic, as each term begins."""
+        body = {"request_id": "r", "topic": GROUP_TOPIC}
+        self.cluster.happen("raise_leader_epochs_requested", GROUP_TOPIC, body)
+
     def look(self) -> None:
         """Let the groups' part see the cluster as it is."""
         gone, self.cluster.gone = self.cluster.gone, []
@@ -119,6 +123,8 @@ class GroupWorld:
         found: what group_observed says of a group's metadata, by name.
         """
         self.leader.lead(list(self.leader.facts))
+        self.raise_epochs()
+        self.look()
         self.follow()
         await self.elect()
         for group, metadata in (found or {}).items():

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from unittest.mock import Mock
 
 import pytest
 
 from state.groups.tables import CoordinatorPhase
+from state.matrix import NONE
 from state.protocol_errors import ProtocolError
 from streaming.front.groups import committed_topics
+from streaming.front.job_reactions import JobReactions
+from streaming.image.cluster_image import ClusterImage
+from streaming.internal_topics import GROUP_TOPIC
+from streaming.link.from_job import ImageTold
 from streaming.offsets import take_over
 from streaming.offsets.history import History
 from streaming.wire.apis import ApiKey
@@ -29,8 +35,8 @@ OLD = 5
 def test_a_commit_is_not_undone_by_a_batch_that_is_carried_out_again(
     heard_first: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until all is taken over again the old term's log is still led, and what the new job decides
-    of the old one's last batch may be there before its image is.
+    """What the new job decides of the old one's last batch may be there before its image is, which
+    ends the old term.
     """
 
     monkeypatch.setattr(take_over, "_PAUSE_S", 0.01)
@@ -43,11 +49,13 @@ def test_a_commit_is_not_undone_by_a_batch_that_is_carried_out_again(
             last_batch = [(world.events[-1].offset, world.decided[-1])]
             assert await commit(client, None, offset=8) == 0
             assert len(world.payloads("offset_commit_requested")) == 1, "the second is direct"
+            log = world.leader.logs[world.groups.partition_of(GROUP)]
+            end = log.end
             world.parts.job_gone()
             if heard_first == "its image":
                 world.parts.job_came_back()
             world.parts.decided(last_batch)
-            assert [row.offset for row in in_topic(world).values()] == [8]
+            assert log.end == end
             world.parts.job_came_back()
             await world.served(2)
             await world.parts.stop()
@@ -133,3 +141,29 @@ def test_offsets_of_a_deleted_topic_are_not_gone_by_what_another_job_decides(
         assert not in_topic(world) and not decided(world)
 
     play(scenario)
+
+
+def test_a_commit_is_not_safe_by_the_isr_that_a_job_tells_when_it_comes() -> None:
+    """It may be one that a broker has joined since, without what is committed."""
+
+    async def scenario() -> None:
+        async with coordinating(made=FrontWorld) as (world, rig):
+            assert isinstance(world, FrontWorld)
+            client = await rig.client()
+            assert await commit(client, None, offset=7) == 0
+            world.following = False
+            committing = asyncio.create_task(commit(client, None, offset=8))
+            await wait_on_loop("a commit", lambda: world.groups.image.committing)
+            world.parts.job_gone()
+            (log,) = (one for one in world.leader.logs.values() if one.unsafe_bytes)
+            world.leader.fetched(log, 1, log.end, log.epoch)
+            of_then = ClusterImage.from_snapshot(world.cluster.known.snapshot())
+            row = of_then.row_of(GROUP_TOPIC, log.partition)
+            of_then.columns["isr"][row] = [1, NONE]
+            quiet = Mock()
+            told = JobReactions(quiet, quiet, quiet, world.parts, quiet, metrics=None)
+            told.snapshot(of_then, ImageTold(), None)
+            assert await committing == ProtocolError.NOT_COORDINATOR
+            await world.parts.stop()
+
+    asyncio.run(scenario())

@@ -30,8 +30,13 @@ class Led:
         topic_id = self.cluster.create(GROUP_TOPIC, [[1, 2, 3], [2, 3, 1]])
         self.topic_id = topic_id_from_text(topic_id)
         self.leader = OffsetsLeader(lambda: self.now_s)
-        self.raise_epochs()
+        self.look()
+        self.lead()
+
+    def lead(self) -> None:
+        """Begin a term."""
         self.leader.lead([0, 1])
+        self.raise_epochs()
 
     def raise_epochs(self) -> None:
         body = {"request_id": "r", "topic": GROUP_TOPIC}

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import Paused
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets import isr_maintenance
 from streaming.offsets.isr_maintenance import IsrMaintenance, forget_replicated
 from streaming.offsets.partition_facts import PartitionFacts
@@ -111,5 +113,26 @@ def test_a_failed_log_directory_takes_a_replica_offline() -> None:
         led.look()
         facts = led.leader.facts[0]
         assert (facts.online, facts.live) == ((1, 2), (1, 2, 3))
+
+    asyncio.run(scenario())
+
+
+def test_a_replica_whose_log_directory_failed_is_not_asked_into_the_isr() -> None:
+    async def scenario() -> None:
+        led = Led()
+        led.begin(100)
+        body = {
+            "broker_id": 2,
+            "broker_epoch": led.leader.broker_epoch(2),
+            "topic": GROUP_TOPIC,
+            "partitions": [0],
+            "errors": [ProtocolError.KAFKA_STORAGE_ERROR],
+        }
+        led.cluster.happen("leader_and_isr_answered", GROUP_TOPIC, body)
+        led.look()
+        log = led.leader.logs[0]
+        assert led.leader.facts[0].isr == (1, 3)
+        assert log.follower(2).position == log.high_watermark, "it had all before"
+        assert led.leader.wanted_isr(log, lag_max_s=30.0) == (1, 3)
 
     asyncio.run(scenario())

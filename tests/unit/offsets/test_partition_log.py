@@ -14,7 +14,7 @@ NOW_S = 7.0
 
 def showing(followers: dict[int, tuple[int, int]], epoch: int = 9) -> PartitionLog:
     """A log that has not begun; followers: (last epoch, position) by broker."""
-    log = PartitionLog(0, epoch)
+    log = PartitionLog(0, epoch, raised=True)
     for broker, (last_epoch, position) in followers.items():
         follower = log.follower(broker)
         follower.last_epoch, follower.position = last_epoch, position
@@ -34,7 +34,7 @@ def learn(log: PartitionLog, last_epoch: int, end: EpochEnd) -> None:
 
 
 def test_it_begins_where_the_brokers_in_sync_agree() -> None:
-    log = PartitionLog(0, 5)
+    log = PartitionLog(0, 5, raised=True)
     log.follower(1).position = 12
     assert not log.begin_if_agreed([1, 2], NOW_S), "2 has not said yet"
     assert not log.begin_if_agreed([], NOW_S), "nobody to ask"
