@@ -32,6 +32,7 @@ def fold_records(loaded: LoadedPartition, data: bytes, end: int) -> int:
 def _note_epochs(loaded: LoadedPartition, batch: ReadBatch) -> None:
     known = loaded.epochs.get(batch.producer_id, NO_EPOCHS)
     coordinator = known.coordinator if batch.marker is None else batch.marker.coordinator_epoch
+    loaded.epochs.pop(batch.producer_id, None)  # the order is that of who was heard of last
     loaded.epochs[batch.producer_id] = Epochs(batch.producer_epoch, coordinator)
 
 

@@ -91,6 +91,14 @@ def test_batches_behind_the_end_belong_to_nobody() -> None:
     assert committed(found["g"]) == {("t", 0): 3}
 
 
+def test_producers_are_in_the_order_in_which_they_were_heard_of_last() -> None:
+    partition = LoadedPartition()
+    for at, (producer, epoch) in enumerate([(1, 0), (2, 0), (1, 7)]):
+        marker = encode_marker((producer, epoch), 3, committed=False, timestamp_ms=1)
+        fold_records(partition, stamped(marker, at, 1), at + 1)
+    assert [(one, known.producer) for one, known in partition.epochs.items()] == [(2, 0), (1, 7)]
+
+
 def test_a_record_that_cannot_be_read_costs_only_itself() -> None:
     partition = LoadedPartition()
     broken = BatchRecord(5, offset(1).key, b"\x00\x63")
