@@ -40,7 +40,19 @@ class Transactional:
         self._producer.produce(TOPIC, b"x", partition=0)
         at = [TopicPartition(TOPIC, 0, offset)]
         member = self._consumer.consumer_group_metadata()
-        self._producer.send_offsets_to_transaction(at, member, _PATIENCE_S)
+        wait_for("the group's coordinator", lambda: self._sent(at, member), _PATIENCE_S)
+
+    def _sent(self, at: list[TopicPartition], member: Any) -> bool:
+        """Send offsets; False where librdkafka leaves it to its user to try again, as while a
+        broker loads the group.
+        """
+        try:
+            self._producer.send_offsets_to_transaction(at, member, _PATIENCE_S)
+        except KafkaException as failed:
+            if not failed.args[0].retriable():
+                raise
+            return False
+        return True
 
     def commit(self) -> None:
         """End the transaction: what it committed counts."""
