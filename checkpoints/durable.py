@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -35,7 +35,7 @@ def fsync_folder(folder: Path) -> None:
 
 def unfinished(path: Path) -> Path:
     """Return where a file is written before it has its name; a crash may leave it there."""
-    return path.with_suffix(".tmp")
+    return path.with_name(f"{path.name}.tmp")
 
 
 def write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:
@@ -44,9 +44,19 @@ def write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:
 
 
 def write_whole_by(path: Path, write: Callable[[Path], object], *, sync: bool = True) -> None:
-    """Let a file be written to the path that `write` is given; otherwise as `write_whole`."""
+    """Let a file be written to the path that `write` is given; otherwise as `write_whole`.
+
+    Where it fails nothing is left of it, and an OSError names the file as it was to be called.
+    """
     temporary = unfinished(path)
-    write(temporary)
+    try:
+        write(temporary)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError) and error.filename == str(temporary):
+            error.filename = str(path)
+        raise
     if sync:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -12,6 +13,9 @@ from streaming.commands.options import LogArgument
 from streaming.commands.replay import Until
 from streaming.errors import ConfigurationError
 from streaming.log.location import URL_FORM, log_location, topic_of
+
+if TYPE_CHECKING:
+    from streaming.log.api import LogRecord
 
 Decisions = Annotated[bool, typer.Option("--decisions", help="The decision log of a data folder.")]
 TopicUrl = Annotated[str, typer.Argument(metavar="URL", help=URL_FORM)]
@@ -35,8 +39,6 @@ def export(
     decisions: Decisions = False,
 ) -> None:
     """Write a log as JSON lines, from which it can be read back byte for byte."""
-    from checkpoints.durable import naming
-    from streaming.log.json_lines import write_json_lines
     from streaming.log.recorded import end_of, open_recorded
 
     reader = open_recorded(log_location(log), "decisions" if decisions else "events")
@@ -46,11 +48,31 @@ def export(
         if first > end:
             raise ConfigurationError(f"--from {first} is after the end, which is offset {end}")
         records = reader.read(first, end)
-        with naming(file), file.open("w", encoding="utf-8") as out:
-            count = write_json_lines(records, out)
+        count = _write(records, file)
     finally:
         reader.close()
-    Console(highlight=False).print(f"{count} records in {file}", soft_wrap=True)
+    Console(highlight=False).print(f"{count} records in {file}", soft_wrap=True, markup=False)
+
+
+def _write(records: Iterable[LogRecord], file: Path) -> int:
+    """Write records as JSON lines and return how many; a file is replaced once all are there."""
+    from checkpoints.durable import naming, write_whole_by
+    from streaming.log.json_lines import write_json_lines
+
+    counts: list[int] = []
+
+    def write(path: Path) -> None:
+        with naming(path), path.open("w", encoding="utf-8") as out:
+            counts.append(write_json_lines(records, out))
+
+    # A pipe, a device, and /dev/stdout wherever it leads, are written to and not replaced.
+    is_link = file.is_symlink()
+    is_stream = is_link and file.absolute().parts[1] in {"dev", "proc"}
+    if is_stream or (file.exists() and not file.is_file()):
+        write(file)
+    else:
+        write_whole_by(file.resolve() if is_link else file, write)
+    return counts[0]
 
 
 @app.command("create")
@@ -65,7 +87,7 @@ def create(
     from streaming.log.kafka_topic import create_topic
 
     create_topic(topic_of(url), replication_factor)
-    Console(highlight=False).print(f"{url} can hold a log", soft_wrap=True)
+    Console(highlight=False).print(f"{url} can hold a log", soft_wrap=True, markup=False)
 
 
 @app.command("copy")
@@ -84,4 +106,4 @@ def copy(log: LogArgument, url: TopicUrl, decisions: Decisions = False) -> None:
             count = copy_records(reader, writer)
     finally:
         reader.close()
-    Console(highlight=False).print(f"{count} records copied to {url}", soft_wrap=True)
+    Console(highlight=False).print(f"{count} records copied to {url}", soft_wrap=True, markup=False)

@@ -154,7 +154,7 @@ def test_a_replay_says_whole_or_not_at_all_what_it_was_made_with(
 ) -> None:
     """One that was killed before is no other one's folder."""
     Path("out").mkdir()
-    Path("out/replay.tmp").write_text("{")
+    Path("out/replay.json.tmp").write_text("{")
     assert run("replay", "data", "--local", "--out", "out") == 0
     assert sorted(one.name for one in Path("out").iterdir()) == [
         "decisions",

@@ -93,6 +93,36 @@ def test_a_log_folder_gives_what_its_export_gives(file, log, tmp_path, replay):
     assert replay(tmp_path / "data", "--out", tmp_path / "out") == f"digest {digest_of(log)}"
 
 
+def test_an_export_onto_its_own_log_leaves_it_as_it_is(file, tmp_path, capsys):
+    before = file.read_bytes()
+    link = tmp_path / "[link].jsonl"
+    link.symlink_to(file)
+    for out in (file, link):
+        assert run("log", "export", file, out) == 0
+        assert f"records in {out}" in capsys.readouterr().out
+        assert (file.read_bytes(), link.is_symlink()) == (before, True)
+
+
+def test_an_export_of_a_damaged_log_leaves_what_was_exported_before(log, tmp_path):
+    with EmbeddedLogWriter(tmp_path / "data" / "events") as writer:
+        writer.append([NewRecord(e.kind, e.key, e.payload, e.time_ms) for e in log])
+    out = tmp_path / "good.jsonl"
+    assert run("log", "export", tmp_path / "data", out) == 0
+    before = out.read_bytes()
+    (segment,) = (tmp_path / "data" / "events").glob("*.log")
+    whole = segment.read_bytes()
+    segment.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert run("log", "export", tmp_path / "data", out) == 2
+    assert out.read_bytes() == before
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["data", "good.jsonl"]
+
+
+def test_an_export_into_a_pipe_is_written_there(file):
+    command = [sys.executable, "-m", "streaming.cli", "log", "export", file, "/dev/stdout"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout.startswith(file.read_bytes())
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the device is Linux's")
 def test_an_export_that_has_no_room_names_its_file(file, capsys):
     assert run("log", "export", file, "/dev/full") == 1
