@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,8 @@ _NO_CHANGE = frozenset(
     {
         DecisionKind.CHANGE_PARTITIONS,
         DecisionKind.REPLY,
+        DecisionKind.REWRITE_ASSIGNMENT,
+        DecisionKind.COMPLETE_REASSIGNMENT,
         DecisionKind.REPORT_REMAINING,
         DecisionKind.REPORT_AT_RISK,
         DecisionKind.PROPOSE_ELECTIONS,
@@ -42,6 +44,8 @@ _NO_CHANGE = frozenset(
 """Kinds that by themselves are none: rows and replies may be, a look at a partition is not."""
 
 Said = dict[str, Any]
+Asked = Callable[[LogRecord], Collection[int]]
+"""Gives the partitions that the event of a decision names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class Change:
         written = row is not None and ("write" in row["actions"] or row["rule"] == "state_observed")
         others = self.decided.keys() - _NO_CHANGE
         replies = self.decided.get(DecisionKind.REPLY, [])
-        refused = any(error_of(one, self.partition) for one in replies)
+        refused = any(_refuses(one, self.partition) for one in replies)
         return written or refused or bool(others)
 
 
@@ -86,14 +90,23 @@ def error_of(reply: Said, partition: int) -> int:
     return partition_errors(reply).get(partition, int(reply["error"]))
 
 
-def changes_before(reader: LogReader, end: int, topic: str, partition: int) -> Iterator[Change]:
+def _refuses(reply: Said, partition: int) -> bool:
+    """Return whether a reply refuses something about the partition, not about the whole topic."""
+    if _lists_nothing(reply):
+        return True
+    return bool(partition_errors(reply).get(partition))
+
+
+def changes_before(
+    reader: LogReader, end: int, topic: str, partition: int, asked: Asked
+) -> Iterator[Change]:
     """Yield what was decided about a partition before offset `end` of the decision log, the latest
     event first.
 
-    Raises LogError when the log is damaged.
+    asked: which partitions the event of a reply is about. Raises LogError when the log is damaged.
     """
     for offset, time_ms, said in by_event(
-        reader, end, lambda record: list(about(record, topic, partition))
+        reader, end, lambda record: list(about(record, topic, partition, asked))
     ):
         yield Change(partition, offset, time_ms, _by_kind(said))
 
@@ -120,7 +133,7 @@ def by_event(
         yield offset, time_ms, said
 
 
-def about(record: LogRecord, topic: str, partition: int) -> Iterator[Said]:
+def about(record: LogRecord, topic: str, partition: int, asked: Asked) -> Iterator[Said]:
     """Yield what a decision says about a partition: rows of its block, or its JSON object."""
     if topic.encode() not in record.payload or record.kind in _WITHOUT_PARTITIONS:
         return
@@ -128,8 +141,17 @@ def about(record: LogRecord, topic: str, partition: int) -> Iterator[Said]:
         yield from open_rows_of(record.kind, record.payload, topic, partition)
     elif record.kind in _TOPIC_KINDS:
         body = orjson.loads(record.payload)
-        if body.get("topic") == topic and _covers(body, partition):
+        if body.get("topic") != topic:
+            return
+        # A request that is refused as a whole is answered without its partitions.
+        unsaid = record.kind == DecisionKind.REPLY and _lists_nothing(body)
+        if partition in asked(record) if unsaid else _covers(body, partition):
             yield body
+
+
+def _lists_nothing(reply: Said) -> bool:
+    """Return whether a reply refuses a request as a whole, and names none of its partitions."""
+    return bool(reply["error"]) and reply.get("partitions") == []
 
 
 def _covers(body: Said, partition: int) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+import orjson
+
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.reconstruct import Reconstruction, concerns, reconstruct
 from checkpoints.snapshot import Snapshot
@@ -152,7 +154,14 @@ class Explainer:
     def _changes(
         self, topic: str, partition: int, at: int | None, time_ms: int | None
     ) -> Iterator[Change]:
-        return changes_before(self._decisions, self._end(at, time_ms), topic, partition)
+        end = self._end(at, time_ms)
+        return changes_before(self._decisions, end, topic, partition, self._asked)
+
+    def _asked(self, decision: LogRecord) -> set[int]:
+        """Return the partitions that a decision's event names, none where the event is gone."""
+        event = self._event_at(record_id(decision).event_offset)
+        named = [] if event is None else orjson.loads(event.payload).get("partitions", [])
+        return {one["partition"] if isinstance(one, dict) else one for one in named}
 
     def _end(self, at: int | None, time_ms: int | None) -> int:
         end = self._decisions.end_offset()
@@ -191,7 +200,7 @@ class Explainer:
         subject = topic, partition
         if subject not in self._named:
             end = self._decisions.end_offset()
-            changes = changes_before(self._decisions, end, topic, partition)
+            changes = changes_before(self._decisions, end, topic, partition, self._asked)
             self._named[subject] = any(one.names_partition for one in changes)
         return self._named[subject]
 

@@ -121,6 +121,43 @@ def test_what_only_looks_at_a_partition_is_not_a_change(
     recording.close()
 
 
+def test_what_is_asked_of_others_is_not_a_change(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another partition is reassigned, and requests about the whole topic are refused."""
+    story = recording.story
+    story.create("wide", [[1, 2], [1, 2]])
+    created = recording.decide()
+    story.move("wide", {1: [1, 3]})
+    recording.decide()
+    story.alter("wide", 1, [1, 2, 3], leader_epoch=1, partition_epoch=1)
+    moved = recording.decide()
+    story.create("wide", [[1, 2]])
+    recording.decide()
+    with EmbeddedLogReader(recording.folders.decisions) as decisions:
+        kinds = {one.kind for one in decisions.read(0, decisions.end_offset())}
+    assert {"rewrite_assignment", "complete_reassignment"} <= kinds
+    for name, event in (("wide-0", created), ("wide-1", moved)):
+        assert run(recording, name, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["event"]["offset"] == event
+
+
+def test_a_request_that_is_refused_as_a_whole_is_told_of_its_partitions(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of a broker that has registered anew meanwhile; the answer does not list them."""
+    story = recording.story
+    story.create("wide", [[1, 2], [1, 2]])
+    created = recording.decide()
+    refused = story.alter("wide", 1, [1], broker_epoch=1)
+    recording.decide()
+    for name, event in (("wide-0", created), ("wide-1", refused)):
+        assert run(recording, name, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["event"]["offset"] == event
+    assert run(recording, "wide-1") == 0
+    assert "refused, error STALE_BROKER_EPOCH" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("chunk_records", [1, 2_000])
 def test_a_partition_that_no_decision_names_is_told_as_such(
     recording: Recording,
@@ -132,8 +169,7 @@ def test_a_partition_that_no_decision_names_is_told_as_such(
     monkeypatch.setattr(changes, "_CHUNK_RECORDS", chunk_records)
     story = recording.story
     marked = story.write("topic_deletion_requested", "my-topic", topic="my-topic")
-    story.create("other", [[1, 2]])
-    story.create("other", [[2, 1]])
+    story.write("topic_deletion_requested", "other", topic="other")
     recording.decide()
     (said,) = explained(recording, capsys, "--at", str(marked))
     assert (said["event"]["offset"], said["partition_named"]) == (marked, True)
@@ -145,7 +181,7 @@ def test_a_partition_that_no_decision_names_is_told_as_such(
     ):
         assert run(recording, name, *arguments) == 0
         shown = " ".join(capsys.readouterr().out.split())
-        assert "refused, error TOPIC_ALREADY_EXISTS" in shown
+        assert "mark_topic_deletion" in shown
         note = "no retained decision names partition 9"
         assert shown.count(note) == int(not is_named), (name, arguments)
         assert run(recording, name, *arguments, "--json") == 0
