@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import orjson
@@ -11,6 +11,7 @@ import orjson
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.reconstruct import Reconstruction, concerns, reconstruct
 from checkpoints.snapshot import Snapshot
+from checkpoints.what_if import rewritten, under_settings
 from state.events import Event
 from state.routing import topic_scope
 from streaming.errors import HelmstreamError
@@ -23,6 +24,7 @@ from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.location import LogLocation
 from streaming.log.recorded import RecordedLog, first_at, first_where, open_log
 from streaming.paths import DataDir
+from streaming.replay.plan import made_with_of
 
 
 class NothingDecided(HelmstreamError):
@@ -86,6 +88,7 @@ class Explainer:
         not reach back to an election.
         """
         self._retained = retained
+        self._what_if = (made_with_of(folders.root) or {}).get("set", {})
         self._named: dict[tuple[str, int], bool] = {}  # asked once: it may be a look at all of it
         self._decisions = EmbeddedLogReader(folders.decisions)
         self._events = _opened(folders.event_log)
@@ -211,7 +214,7 @@ class Explainer:
         if events is None or self._event_at(offset) is None:
             return None, None
         records = events.read(events.start_offset(), offset + 1)
-        relevant = [one.as_event() for one in records if concerns(one.kind, one.key, topic)]
+        relevant = [self._as_folded(one) for one in records if concerns(one.kind, one.key, topic)]
         reconstruction = reconstruct(relevant, topic)
         if reconstruction is None and self._retained is not None:
             snapshot = self._retained(offset)
@@ -223,10 +226,19 @@ class Explainer:
             reconstruction = self._reconstruct_from(snapshot, relevant, topic)
         return self._event_at(offset), reconstruction
 
+    def _as_folded(self, record: LogRecord) -> Event:
+        """Return an event as it was decided about: under the settings of a what-if, where the
+        folder is a replay's.
+        """
+        payload = rewritten(record.kind, record.payload, self._what_if)
+        return replace(record, payload=payload).as_event()
+
     def _reconstruct_from(
         self, snapshot: Snapshot, events: Sequence[Event], topic: str
     ) -> Reconstruction | None:
-        before = snapshot.states.get(topic_scope(topic) % snapshot.layout.slots)
+        slot = topic_scope(topic) % snapshot.layout.slots
+        held = {slot: snapshot.states[slot]} if slot in snapshot.states else {}
+        before = under_settings(held, self._what_if).get(slot)
         return reconstruct([one for one in events if one.offset >= snapshot.offset], topic, before)
 
 
