@@ -63,7 +63,7 @@ def explain(
     data_dir: DataDirOption = None,
 ) -> None:
     """Explain a partition's last change: event, rule, candidates, znode version, brokers; or what
-    happened to a group: who came and went and why, and which generations began.
+    happened to a group: who came and went and why, which generations began, what was refused.
 
     Reads the logs of a data folder; a controller that is running does not notice.
     """

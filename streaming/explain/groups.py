@@ -10,6 +10,7 @@ import orjson
 
 from state.decisions import DecisionKind
 from state.groups.change_kinds import ChangeKind
+from state.protocol_errors import ProtocolError
 from streaming.explain.changes import Said, by_event
 from streaming.log.api import LogReader, LogRecord
 
@@ -17,6 +18,9 @@ _ROUTINE = frozenset(
     {ChangeKind.OFFSETS_COMMITTED, ChangeKind.TRANSACTION_PENDING, ChangeKind.TRANSACTION_COMPLETED}
 )
 """Changes that go on all the time and move no member."""
+
+_ROUTINE_ERRORS = frozenset({ProtocolError.MEMBER_ID_REQUIRED, ProtocolError.REBALANCE_IN_PROGRESS})
+"""Answers that every member gets as it joins, or while others do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +34,20 @@ class GroupChange:
 
 
 def group_changes_before(reader: LogReader, end: int, group: str) -> Iterator[GroupChange]:
-    """Yield the events that changed a group before offset `end` of the decision log, the latest
-    first; commits of offsets alone are passed over.
+    """Yield the events that changed a group, or at which it refused something, before offset `end`
+    of the decision log, the latest first; commits of offsets alone are passed over.
     """
     for offset, time_ms, said in by_event(reader, end, lambda record: _about(record, group)):
         steps = [step for _, found in reversed(said) for body in found for step in body["steps"]]
         changes = tuple(change for step in steps for change in step.get("changes", ()))
-        if any(change["change"] not in _ROUTINE for change in changes):
-            replies = tuple(reply for step in steps for reply in step.get("replies", ()))
+        replies = tuple(reply for step in steps for reply in step.get("replies", ()))
+        changed = any(change["change"] not in _ROUTINE for change in changes)
+        if changed or any(map(_refuses, replies)):
             yield GroupChange(offset, time_ms, changes, replies)
+
+
+def _refuses(reply: Said) -> bool:
+    return bool(reply["error"]) and reply["error"] not in _ROUTINE_ERRORS
 
 
 def sentence(change: dict[str, Any]) -> str:
