@@ -31,6 +31,12 @@ class NothingDecided(HelmstreamError):
     """The retained decision log says nothing about what was asked for."""
 
 
+class AnotherEventLog(HelmstreamError):
+    """The event log that was given is not the one that was decided about."""
+
+    exit_code = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """One change of a partition, with all that is known about it.
@@ -142,7 +148,7 @@ class Explainer:
             GroupExplanation(
                 group,
                 change,
-                self._event_at(change.offset),
+                self._event_of(change.offset, change.time_ms),
                 outcome_of(self._outcomes, change.offset, change.time_ms, ()),
             )
             for change in islice(changes, count)
@@ -162,7 +168,7 @@ class Explainer:
 
     def _asked(self, decision: LogRecord) -> set[int]:
         """Return the partitions that a decision's event names, none where the event is gone."""
-        event = self._event_at(record_id(decision).event_offset)
+        event = self._event_of(record_id(decision).event_offset, decision.time_ms)
         named = [] if event is None else orjson.loads(event.payload).get("partitions", [])
         return {one["partition"] if isinstance(one, dict) else one for one in named}
 
@@ -174,14 +180,25 @@ class Explainer:
             end = min(end, first_at(self._decisions, time_ms + 1))
         return end
 
-    def _event_at(self, offset: int) -> LogRecord | None:
+    def _event_of(self, offset: int, time_ms: int) -> LogRecord | None:
+        """Return the event at an offset that was decided about, None where it is gone.
+
+        time_ms: its time, which decisions carry. Raises AnotherEventLog when it has another.
+        """
         events = self._events
         if events is None or not events.start_offset() <= offset < events.end_offset():
             return None
-        return next(iter(events.read(offset, offset + 1)))
+        event = next(iter(events.read(offset, offset + 1)))
+        if event.time_ms != time_ms:
+            raise AnotherEventLog(
+                f"the event log is another one than these decisions are from: its event {offset}"
+                f" is of {event.time_ms} ms, the one that was decided about of {time_ms} ms;"
+                " check event.log.url"
+            )
+        return event
 
     def _explained(self, topic: str, partition: int, change: Change) -> Explanation:
-        event, reconstruction = self._reconstruct(topic, change.offset)
+        event, reconstruction = self._reconstruct(topic, change)
         registered = None if reconstruction is None else reconstruction.registered
         recipients = _recipients(change, registered)
         outcome = outcome_of(self._outcomes, change.offset, change.time_ms, recipients)
@@ -208,10 +225,11 @@ class Explainer:
         return self._named[subject]
 
     def _reconstruct(
-        self, topic: str, offset: int
+        self, topic: str, change: Change
     ) -> tuple[LogRecord | None, Reconstruction | None]:
-        events = self._events
-        if events is None or self._event_at(offset) is None:
+        events, offset = self._events, change.offset
+        event = self._event_of(offset, change.time_ms)
+        if events is None or event is None:
             return None, None
         records = events.read(events.start_offset(), offset + 1)
         relevant = [self._as_folded(one) for one in records if concerns(one.kind, one.key, topic)]
@@ -224,7 +242,7 @@ class Explainer:
                     f" {start}: what happened between the two is not known"
                 )
             reconstruction = self._reconstruct_from(snapshot, relevant, topic)
-        return self._event_at(offset), reconstruction
+        return event, reconstruction
 
     def _as_folded(self, record: LogRecord) -> Event:
         """Return an event as it was decided about: under the settings of a what-if, where the

@@ -286,6 +286,22 @@ def test_machines_of_before_take_the_place_of_the_log(
     assert f"the event log begins at {start}" in capsys.readouterr().err.replace("\n", " ")
 
 
+def test_an_event_of_another_log_is_not_told_as_the_cause(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording.decide()
+    recording.close()
+    shutil.rmtree(recording.folders.events)
+    with EmbeddedLogWriter(recording.folders.events) as log:
+        for one in recording.story.events:
+            log.append([NewRecord(one.kind, one.key, one.payload, one.time_ms + 1)])
+    for options in ([], ["--story", "2"]):
+        assert run(recording, "my-topic-0", *options) == 2
+        said = capsys.readouterr()
+        assert "the event log is another one than these decisions are from" in said.err
+        assert not said.out
+
+
 def test_a_replay_under_other_settings_is_explained_by_those(
     recording: Recording, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
