@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,6 +109,22 @@ def changes_before(
         reader, end, lambda record: list(about(record, topic, partition, asked))
     ):
         yield Change(partition, offset, time_ms, _by_kind(said))
+
+
+def recipients_of(change: Change, registered: Iterable[int] | None) -> tuple[int, ...]:
+    """Return whom a change had to be sent to: everybody, or who gets LeaderAndIsr or StopReplica.
+
+    registered: None when it is not known; then those of the latter whose replicas are online.
+    """
+    row = change.row
+    named = {one["broker"] for one in change.decided.get("stop_replicas", [])}
+    if row is not None:
+        named |= set(row["recipients"])
+    if registered is None:
+        return tuple(sorted(named - set(() if row is None else row["offline"])))
+    if row is not None and "update_metadata" in row["actions"]:
+        named |= set(registered)
+    return tuple(sorted(named & set(registered)))
 
 
 def by_event(

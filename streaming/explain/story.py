@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -14,8 +14,8 @@ from checkpoints.snapshot import Snapshot
 from checkpoints.what_if import rewritten, under_settings
 from state.events import Event
 from state.routing import topic_scope
-from streaming.errors import HelmstreamError
-from streaming.explain.changes import Change, changes_before
+from streaming.errors import ConfigurationError, HelmstreamError
+from streaming.explain.changes import Change, changes_before, recipients_of
 from streaming.explain.groups import GroupChange, group_changes_before
 from streaming.explain.outcomes import Outcome, outcome_of
 from streaming.log.api import LogError, LogRecord, LogUnavailable
@@ -175,10 +175,23 @@ class Explainer:
     def _end(self, at: int | None, time_ms: int | None) -> int:
         end = self._decisions.end_offset()
         if at is not None:
+            self._check_is_past(at)
             end = first_where(self._decisions, lambda record: record_id(record).event_offset > at)
         if time_ms is not None:
             end = min(end, first_at(self._decisions, time_ms + 1))
         return end
+
+    def _check_is_past(self, at: int) -> None:
+        """Raise ConfigurationError when neither log has come to an event offset."""
+        end = self._decisions.end_offset()
+        last = -1 if self._events is None else self._events.end_offset() - 1
+        if end > self._decisions.start_offset():
+            decided = record_id(next(iter(self._decisions.read(end - 1, end))))
+            last = max(last, decided.event_offset)
+        if at > last:
+            raise ConfigurationError(
+                f"--at {at}: allowed are offsets of events, up to {last}, and times in ISO 8601"
+            )
 
     def _event_of(self, offset: int, time_ms: int) -> LogRecord | None:
         """Return the event at an offset that was decided about, None where it is gone.
@@ -200,7 +213,7 @@ class Explainer:
     def _explained(self, topic: str, partition: int, change: Change) -> Explanation:
         event, reconstruction = self._reconstruct(topic, change)
         registered = None if reconstruction is None else reconstruction.registered
-        recipients = _recipients(change, registered)
+        recipients = recipients_of(change, registered)
         outcome = outcome_of(self._outcomes, change.offset, change.time_ms, recipients)
         if outcome.lost(change.offset, topic, partition) is not None:
             recipients = ()
@@ -274,19 +287,3 @@ def _opened(where: LogLocation) -> RecordedLog | None:
         raise
     except LogError:
         return None
-
-
-def _recipients(change: Change, registered: Iterable[int] | None) -> tuple[int, ...]:
-    """Return whom a change had to be sent to: everybody, or who gets LeaderAndIsr or StopReplica.
-
-    registered: None when it is not known; then those of the latter whose replicas are online.
-    """
-    row = change.row
-    named = {one["broker"] for one in change.decided.get("stop_replicas", [])}
-    if row is not None:
-        named |= set(row["recipients"])
-    if registered is None:
-        return tuple(sorted(named - set(() if row is None else row["offline"])))
-    if row is not None and "update_metadata" in row["actions"]:
-        named |= set(registered)
-    return tuple(sorted(named & set(registered)))
