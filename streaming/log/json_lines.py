@@ -15,6 +15,7 @@ from typing import IO
 
 import orjson
 
+from streaming.errors import HelmstreamError
 from streaming.log.api import LogError, LogRecord, OffsetOutOfRange
 from streaming.log.tap import to_json_line
 
@@ -62,11 +63,17 @@ def read_json_line(line: bytes) -> LogRecord:
     return record
 
 
+class CorruptLine(HelmstreamError, LogError):
+    """A line of a file that is not the record that has to be there."""
+
+    exit_code = 2
+
+
 class JsonLinesReader:
     """A `LogReader` over a file of JSON lines with dense offsets.
 
     Raises:
-        LogError: a line is not a record, or its offset is not the one after the line before; it
+        CorruptLine: a line is not a record, or its offset is not the one after the line before; it
             names the file and the line.
     """
 
@@ -86,11 +93,11 @@ class JsonLinesReader:
         try:
             offset = read_json_line(line).offset
         except LogError as error:
-            raise LogError(f"{self._path} line {number}: {error}") from None
+            raise CorruptLine(f"{self._path} line {number}: {error}") from None
         if not self._positions:
             self._first = offset
         elif offset != self.end_offset():
-            raise LogError(
+            raise CorruptLine(
                 f"{self._path} line {number}: offset {offset} follows {self.end_offset() - 1}, "
                 "records must be dense"
             )

@@ -69,6 +69,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("tap elsewhere --events", 1, IN_A_TOPIC),
         ("replay elsewhere --local --out out", 1, IN_A_TOPIC),
         ("log export elsewhere out", 1, IN_A_TOPIC),
+        ("log export cut/replay.json out", 2, "cut/replay.json line 1: not a record"),
         ("log export data no/such/x", 1, "no/such/x: No such file or directory"),
         ("log export data out --from 3 --until 1", 2, "--from 3 is after the end, which is offset"),
         ("log export data out --from 9", 2, "--from 9 is after the end, which is offset 3"),
