@@ -175,7 +175,7 @@ def run_plan(plan: ReplayPlan, reader: RecordedLog, engine: Engine) -> None:
         engine.fold(plan, reader, advance)
     passed = time.monotonic() - began
     digest = digest_of(plan.out.decisions)
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     console.print(
         f"folded {folded[-1] - folded[0]} events up to offset {plan.end} in {passed:.1f} s, "
         f"{_rate(folded[-1] - folded[0], passed)}"

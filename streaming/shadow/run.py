@@ -137,7 +137,7 @@ def _watch(
         if watcher.failure is not None:
             raise watcher.failure
     console.print_json(data=summary)
-    console.print(f"report: {path}")
+    console.print(f"report: {path}", markup=False)
     for one in missing:
         console.print(Text.assemble(("not everything was compared: ", "bold red"), one))
     return exit_code(report.tally.divergences, missing)

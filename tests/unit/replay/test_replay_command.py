@@ -74,6 +74,12 @@ def test_the_last_line_is_the_digest(file, log, tmp_path, replay, options):
     assert replay(file, "--out", tmp_path / "out", *options) == wanted, "again: nothing to do"
 
 
+def test_a_folder_is_named_as_it_is_called(file, tmp_path, capsys):
+    out = tmp_path / "[out]"
+    assert run("replay", "--local", file, "--out", out) == 0
+    assert f"decisions in {out}/decisions" in capsys.readouterr().out
+
+
 def test_what_is_decided_is_a_decision_log_with_the_events_times(file, log, tmp_path, replay):
     replay(file, "--out", tmp_path / "out")
     decisions = fold_log(log, 1)[1]
