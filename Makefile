@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed-from-lock
 ARGS ?=
 PARTITIONS ?= 100000
 RUNS ?= 1
+# Without bytecode each process of the tests compiles what it imports anew, wherever that is forbidden.
+unexport PYTHONDONTWRITEBYTECODE
 NEEDS_JVM := integration or spark or e2e
 # A second try is for a machine that was slow, never for records that were lost or decisions that differ.
 SECOND_TRY := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks --rerun-except '\b(LOST|DUPLICATES|DIFFERENT)\b|digest'
