@@ -113,6 +113,7 @@ class ClusterReader:
         topics, observers = self._watching.topics, self._watching.observers
         if self._controller is not None:
             self._states.look(dirty)
+            dirty = self._dirty_meanwhile(dirty)
             if dirty.reread_all:
                 # Brokers delete notifications of changes: some may have come and gone unseen.
                 observers.configs.look_at_cluster_default()
@@ -136,6 +137,16 @@ class ClusterReader:
             self._states.add(topics.partitions(), fresh)
             self.dirty.mark(Dirty(frozenset(fresh)))
         return look
+
+    def _dirty_meanwhile(self, dirty: Dirty) -> Dirty:
+        """Return what is dirty with what became so while states were read: a state may tell of an
+        input that was not there before. States among it are for the next look.
+        """
+        meanwhile = self.dirty.drain()
+        if meanwhile == Dirty():
+            return dirty
+        self.dirty.mark(meanwhile)
+        return Dirty.union([dirty, meanwhile])
 
     def _watch(self) -> _Watching:
         """Start again with nothing known."""

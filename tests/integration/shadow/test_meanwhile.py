@@ -1,0 +1,58 @@
+"""What happens while a look reads states, beside a real ZooKeeper."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.observers.tree import Dirty
+from streaming.shadow.comparison import Comparison
+from streaming.shadow.shadow import Shadow
+from streaming.shadow.states_reader import StatesReader
+from streaming.shadow.verdicts import Status
+from streaming.zk.client import ZkSession
+from streaming.zk.reader import ZkReader
+from streaming.zk.znodes import LOG_DIR_EVENT_PATH, partition_state_path
+from tests.integration.shadow.support import (
+    create_topic,
+    look_until,
+    reader_of,
+    register,
+    state,
+    wait_until_dirty,
+)
+from tests.unit.shadow.support import GRACE_MS, WINDOW_MS, MemoryEngine, Notes
+
+NOTICE = b'{"version":1,"broker":1,"event":1}'
+
+
+def test_a_result_does_not_come_without_its_input(
+    live: ZkSession, seen: ZkReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state is read for another reason, and has what a notification led to that is newer than
+    what the look began with.
+    """
+    live.ensure_path(LOG_DIR_EVENT_PATH)
+    register(live, 1, 2)
+    create_topic(live, "healthy", [1, 2], state([1, 2]))
+    reader, notes = reader_of(seen), Notes()
+    shadow = Shadow(MemoryEngine(), Comparison(WINDOW_MS, GRACE_MS), notes)
+    shadow.observe(look_until(reader, lambda look: look.load))
+    while reader.dirty:
+        shadow.observe(reader.look())
+    really = StatesReader.look
+
+    def late(states: StatesReader, dirty: Dirty) -> None:
+        monkeypatch.undo()
+        live.create_sequential(f"{LOG_DIR_EVENT_PATH}/log_dir_event_", NOTICE)
+        live.set(partition_state_path("t", 0), state([2], leader=2, leader_epoch=1))
+        wait_until_dirty(reader, LOG_DIR_EVENT_PATH)
+        really(states, dirty)
+
+    monkeypatch.setattr(StatesReader, "look", late)
+    live.set(partition_state_path("t", 0), state([1, 2]))
+    wait_until_dirty(reader, partition_state_path("t", 0))
+    while reader.dirty:
+        look = reader.look()
+        shadow.observe(look)
+    shadow.settle(look.over_ms + WINDOW_MS, look.over_ms + WINDOW_MS)
+    assert {(one.status, one.topic) for one in notes.verdicts} == {(Status.AGREED, "t")}
