@@ -102,11 +102,8 @@ def guesses(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]]:
     held, mine, live = it.held, it.mine, it.live
     if it.waiting and held is not None and live.version > held.version + 1:
         yield "unseen", it.ask(AskKind.OVERTAKEN, state=_unseen(held, live))
-    room = 0 if around.reassigning(it.subject) else 1
-    if it.gained and mine.leader in around.brokers and live.version > mine.version + room:
-        isr = (*mine.isr, *it.gained)
-        grown = Leadership(mine.leader, mine.leader_epoch, isr, live.recovery, mine.version)
-        yield "grown", it.ask(AskKind.ALTER_ISR, mine.leader, grown)
+    if mine.leader in around.brokers:
+        yield from _isr_changes_before(around, it)
     if live.leader_epoch > mine.leader_epoch:
         yield from _elections(around, it)
 
@@ -120,6 +117,24 @@ def _isr_changes(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]
         yield "isr before", it.ask(AskKind.OVERTAKEN, state=it.live)
     elif it.mine.leader in around.brokers:
         yield "isr", it.ask(AskKind.ALTER_ISR, it.mine.leader, it.live)
+
+
+def _isr_changes_before(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]]:
+    """Yield what the leader may have changed before it was followed by another, or a term."""
+    mine, live = it.mine, it.live
+    moving, versions = around.reassigning(it.subject), live.version - mine.version
+    if it.gained and versions > (0 if moving else 1):
+        yield "grown", it.ask(AskKind.ALTER_ISR, mine.leader, _with(it, (*mine.isr, *it.gained)))
+    kept = tuple(id_ for id_ in mine.isr if id_ in live.isr or id_ == mine.leader)
+    terms = live.leader_epoch - mine.leader_epoch
+    if kept != mine.isr and not moving and versions > max(terms, 1):
+        yield "shrunk", it.ask(AskKind.ALTER_ISR, mine.leader, _with(it, kept))
+
+
+def _with(it: Standing, isr: tuple[int, ...]) -> Leadership:
+    """Return our state with another ISR."""
+    mine = it.mine
+    return Leadership(mine.leader, mine.leader_epoch, isr, it.live.recovery, mine.version)
 
 
 def _elections(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]]:

@@ -177,6 +177,16 @@ def test_a_preferred_election() -> None:
     assert beside.statuses() == [(Status.AGREED, "preferred_replica_elected")]
 
 
+def test_who_left_the_isr_before_a_preferred_election_did_not_shut_down() -> None:
+    """Both were seen as one; a shutdown would be expected to concern all of the broker."""
+    beside = Beside(state(2, [2, 1, 3], 4, 9))
+    beside.look(live=state(1, [2, 1], 5, 11))
+    beside.wait(GRACE_MS)
+    said = beside.statuses()
+    assert said == [(Status.PASSED_OVER, ALTERED), (Status.AGREED, "preferred_replica_elected")]
+    assert EventKind.CONTROLLED_SHUTDOWN_REQUESTED not in beside.kinds()
+
+
 def test_an_unclean_election_by_request() -> None:
     beside = Beside(state(-1, [1], 4, 9), brokers=(2, 3))
     beside.look(live=state(2, [2], 5, 10))
