@@ -58,13 +58,14 @@ class TopicBook:
     changed_ms: int = 0
     refusal: str = ""
     _asked: Targets | None = None
+    _mark_asked: bool = False
     _answered: set[tuple[int, int]] = field(default_factory=set)
 
     def saw(self, live: Assignment | None, now_ms: int) -> None:
         """Take the topic's znode."""
         if live != self.live:
             self.live, self.changed_ms = live, now_ms
-            self._asked, self.refusal = None, ""
+            self._asked, self._mark_asked, self.refusal = None, False, ""
 
     def decided(self, offset: int, kind: str, body: RewriteAssignment, now_ms: int) -> None:
         """Take a rewrite of ours."""
@@ -96,8 +97,8 @@ class TopicBook:
         return self._differs() if over else WAIT
 
     def _gone(self, over: bool) -> TopicRuling:
-        if not self.marked:
-            self.marked = True
+        if not self.marked and not self._mark_asked:
+            self.marked = self._mark_asked = True
             return TopicRuling(mark=True)
         answers = frozenset(self.stopped - self._answered)
         if answers:
@@ -118,8 +119,11 @@ class TopicBook:
             None,
             None,
             "gone",
-            Difference.DELETION_DURING_REASSIGNMENT if moving else "we wait for replicas",
+            Difference.DELETION_DURING_REASSIGNMENT if moving else self._why_there(),
         )
+
+    def _why_there(self) -> str:
+        return "we wait for replicas" if self.marked else "we may not delete topics"
 
     def _targets(self, live: Assignment) -> dict[int, tuple[int, ...] | None]:
         """Return what must have been asked for where the live assignment is not ours; nothing

@@ -8,7 +8,7 @@ from state.event_kinds import EventKind
 from state.partitions.reassignment import Motion
 from streaming.log.events import event
 from streaming.shadow.verdicts import Difference, Status
-from tests.unit.shadow.support import GRACE_MS, Beside, broker, seen, state
+from tests.unit.shadow.support import GRACE_MS, WINDOW_MS, Beside, broker, seen, state
 
 TO_4 = Motion((2, 4, 1, 3), frozenset({4}), frozenset({1, 3}))
 
@@ -171,6 +171,17 @@ def test_a_mark_where_deletion_is_not_allowed_means_nothing() -> None:
     beside.look(event(EventKind.TOPIC_DELETION_REQUESTED, {"topic": "t"}, "t"))
     beside.look(beside.brokers(unregistered=[1]), live=state(2, [2, 3], 5, 10))
     assert beside.statuses() == [(Status.AGREED, "offline_partition_elected")]
+
+
+def test_a_topic_that_is_gone_where_deletion_is_not_allowed() -> None:
+    beside = Beside(**{"delete.topic.enable": False})
+    beside.look(topics={"t": None})
+    beside.wait(WINDOW_MS - 1)
+    assert beside.kinds() == [EventKind.TOPIC_DELETION_REQUESTED]
+    beside.wait()
+    assert beside.statuses() == [(Status.EXTRA, "delete_topic")]
+    assert beside.kinds() == [EventKind.TOPIC_DELETION_REQUESTED, EventKind.TOPIC_REMOVED]
+    assert beside.shadow.comparison.unsettled == 0
 
 
 def test_a_reassignment_to_the_replicas_that_it_has(beside: Beside) -> None:
