@@ -154,6 +154,7 @@ class SparkEngine:
             if batch.end_offset > self._start:
                 self._folded = batch.end_offset
                 yield batch
+            deadline = time.monotonic() + _FOLD_TIMEOUT_S
 
     def close(self) -> None:
         """Stop the query and Spark, close the logs."""
