@@ -58,6 +58,8 @@ def state(
     is_diff = len(asked) == 3 and asked[0] == "diff"
     if len(asked) > 1 and not is_diff:
         raise ConfigurationError(f"state {' '.join(asked)}: allowed are TOPIC, GROUP, diff N M")
+    if is_diff and batch is not None:
+        raise ConfigurationError(f"--batch {batch}: not with diff, whose two batches are named")
     batches: list[int | None] = [_number(one) for one in asked[1:]] if is_diff else [batch]
     for one in batches:
         retained_batch(checkpoint, one)  # Spark, which would find out too, takes long to start

@@ -139,6 +139,7 @@ def with_batches(folder, committed):
         (["state", "t", "--batch", "11"], "it has 9 to 10"),
         (["state", "diff", "1", "9"], "batch 1 is not in"),
         (["state", "diff", "9", "11"], "batch 11 is not in"),
+        (["state", "diff", "9", "10", "--batch", "9"], "--batch 9: not with diff"),
         (["state", "diff", "9", "x"], "state diff 'x': allowed are numbers of batches"),
         (["checkpoint", "export", "to", "--batch", "8"], "batch 8 is not in"),
     ],
