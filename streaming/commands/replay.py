@@ -83,7 +83,7 @@ def replay(
     from streaming.log.location import log_location
     from streaming.log.recorded import end_of, open_recorded
     from streaming.paths import DataDir
-    from streaming.replay.decisions import check_same_log
+    from streaming.replay.decisions import check_is_of_events, check_same_log
     from streaming.replay.plan import ReplayPlan
     from streaming.replay.settings_in_log import what_if_from
 
@@ -92,6 +92,7 @@ def replay(
     where = log_location(log)
     reader = open_recorded(where)
     with LazySpark(settings) as spark, closing(reader):
+        check_is_of_events(reader, where)
         engine = Engine(settings, local, spark)
         plan = ReplayPlan(
             log=where,

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from checkpoints.replay import Digest
+from state.decisions import DecisionKind
 from streaming.decided_rows import FoldedBatch
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogReader, LogRecord
@@ -18,7 +19,10 @@ from streaming.log.decision_writer import (
     record_id,
 )
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.log.location import LogLocation
 from streaming.log.recorded import open_if_made
+
+_KINDS_OF_NO_EVENT = {*DecisionKind, "persisted", "delivered", "confirmed"}
 
 Progress = Callable[[int], None]
 """Called with the offset up to which events are folded."""
@@ -52,6 +56,19 @@ class DecisionLog:
 
     def __exit__(self, *_: object) -> None:
         self.log.close()
+
+
+def check_is_of_events(log: LogReader, where: LogLocation) -> None:
+    """Raise ConfigurationError when a log begins with a decision, or with what came of one: events
+    of unknown kinds are set aside, so it would be folded to its end.
+    """
+    start = log.start_offset()
+    first = next(iter(log.read(start, min(start + 1, log.end_offset()))), None)
+    if first is not None and first.kind in _KINDS_OF_NO_EVENT:
+        raise ConfigurationError(
+            f"{where} is no event log: its first record is {first.kind!r};"
+            " a replay takes the events that decisions were made about"
+        )
 
 
 def check_same_log(decisions: Path, events: LogReader) -> None:

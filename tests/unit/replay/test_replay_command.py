@@ -91,6 +91,16 @@ def test_what_is_decided_is_a_decision_log_with_the_events_times(file, log, tmp_
     assert [one.time_ms for one in found] == [log[one.offset].time_ms for one in decisions]
 
 
+@pytest.mark.parametrize("name", ["decisions", "outcomes"])
+def test_a_log_of_something_else_is_not_folded(file, tmp_path, replay, capsys, name):
+    replay(file, "--out", tmp_path / "out")
+    with EmbeddedLogWriter(tmp_path / "out" / "outcomes") as writer:
+        writer.append([NewRecord("persisted", "", b"{}")])
+    assert run("replay", "--local", tmp_path / "out" / name, "--out", tmp_path / "again") == 2
+    assert f"{name} is no event log: its first record is" in capsys.readouterr().err
+    assert not (tmp_path / "again").exists()
+
+
 def test_a_log_folder_gives_what_its_export_gives(file, log, tmp_path, replay):
     with EmbeddedLogWriter(tmp_path / "data" / "events") as writer:
         writer.append([NewRecord(e.kind, e.key, e.payload, e.time_ms) for e in log])
