@@ -95,6 +95,7 @@ class Explainer:
         """
         self._retained = retained
         self._what_if = (made_with_of(folders.root) or {}).get("set", {})
+        self._read: tuple[str, int, list[Event]] = ("", 0, [])
         self._named: dict[tuple[str, int], bool] = {}  # asked once: it may be a look at all of it
         self._decisions = EmbeddedLogReader(folders.decisions)
         self._events = _opened(folders.event_log)
@@ -244,8 +245,7 @@ class Explainer:
         event = self._event_of(offset, change.time_ms)
         if events is None or event is None:
             return None, None
-        records = events.read(events.start_offset(), offset + 1)
-        relevant = [self._as_folded(one) for one in records if concerns(one.kind, one.key, topic)]
+        relevant = self._relevant(events, topic, offset + 1)
         reconstruction = reconstruct(relevant, topic)
         if reconstruction is None and self._retained is not None:
             snapshot = self._retained(offset)
@@ -256,6 +256,17 @@ class Explainer:
                 )
             reconstruction = self._reconstruct_from(snapshot, relevant, topic)
         return event, reconstruction
+
+    def _relevant(self, events: RecordedLog, topic: str, end: int) -> list[Event]:
+        """Return the events before an offset that concern a topic. A story, which asks for its
+        latest change first, has the log read once.
+        """
+        of_topic, until, found = self._read
+        if of_topic != topic or until < end:
+            records = events.read(events.start_offset(), end)
+            found = [self._as_folded(one) for one in records if concerns(one.kind, one.key, topic)]
+            self._read = (topic, end, found)
+        return [one for one in found if one.offset < end]
 
     def _as_folded(self, record: LogRecord) -> Event:
         """Return an event as it was decided about: under the settings of a what-if, where the

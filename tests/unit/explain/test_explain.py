@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from checkpoints.reconstruct import concerns
 from checkpoints.snapshot import Snapshot, write_snapshot
 from state.routing import GROUP_SLOTS, Layout
-from streaming.explain import changes
+from streaming.explain import changes, story
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from tests.logs.group_logs import Author
@@ -54,6 +55,25 @@ def test_a_dead_leader(recording: Recording, capsys: pytest.CaptureFixture[str])
         },
         {"id": 3, "delivered_at_ms": None, "confirmed_at_ms": None},
     ]
+
+
+def test_a_story_reads_the_events_once(
+    recording: Recording, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_by_one = []
+    for isr in ([1, 3], [1], [1, 2], [1, 2, 3]):
+        recording.story.alter("my-topic", 0, isr)
+        recording.decide()
+        one_by_one += explained(recording, capsys)
+    looked_at: list[tuple[str, str, str]] = []
+
+    def noted(kind: str, key: str, topic: str) -> bool:
+        looked_at.append((kind, key, topic))
+        return concerns(kind, key, topic)
+
+    monkeypatch.setattr(story, "concerns", noted)
+    assert explained(recording, capsys, "--story", "4") == one_by_one
+    assert len(looked_at) == len(recording.story.events)
 
 
 def test_nobody_can_lead(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
