@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 _TICK_S = 0.25
 _RETRY_S = 1.0
+_QUIET_S = 1.0
+"""A look comes after that much quiet: a connection that is silent is not known to be lost yet."""
 _NO_CONTROLLER = (
     "no controller was seen: there is no /controller below the chroot of zookeeper.connect"
 )
@@ -157,7 +159,7 @@ class Watcher:
     def _run(self) -> None:
         try:
             while not self._stopped.is_set():
-                self._wake.wait()
+                self._wake.wait(_QUIET_S)
                 self._looking = True  # before it is clear: one of both always says what is due
                 self._wake.clear()
                 self._look()

@@ -122,6 +122,31 @@ def test_nothing_is_missed_while_a_look_is_under_way(
     assert beside.statuses() == [(Status.AGREED, OFFLINE)]
 
 
+def test_nothing_is_missed_while_zookeeper_is_silent(
+    beside: Beside, clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection counts as held until it is noticed, and what is written fires no watch."""
+    monkeypatch.setattr(module, "_QUIET_S", 0.01)
+    looks = [Look(clock.now_ms, [beside.brokers(unregistered=[1])])]
+    silent, end = threading.Event(), threading.Event()
+
+    def look() -> Look:
+        if looks:
+            return looks.pop()
+        silent.set()
+        assert end.wait(60)
+        return Look(clock.now_ms, states=ELECTED)
+
+    with watching(look) as watcher:
+        assert silent.wait(60)
+        taken(beside, watcher, [], ticks=3)
+        assert (beside.statuses(), beside.shadow.comparison.unsettled) == ([], 1)
+        end.set()
+        wait_for("the look", lambda: not watcher.looks.empty())
+        taken(beside, watcher, [], ticks=1)
+    assert beside.statuses() == [(Status.AGREED, OFFLINE)]
+
+
 def test_a_window_does_not_end_amid_a_look(beside: Beside, clock: SimpleNamespace) -> None:
     """What was written while it was under way is in the next one."""
     start = clock.now_ms
