@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 from collections.abc import Callable
 
 from rich.console import Console
@@ -39,7 +40,15 @@ def _message(error: Exception) -> str:
         # Whoever writes a log, as front and job do, also keeps where it was met.
         logger.info("a file cannot be used", exc_info=error)
         return f"{error.filename}: {error.strerror}"
+    if is_full(error):
+        logger.info("a disk is full", exc_info=error)
+        return f"what is printed, or a file, cannot be written: {os.strerror(errno.ENOSPC)}"
     return str(error)
+
+
+def is_full(error: Exception) -> bool:
+    """Return whether a disk, or where it is printed to, has no space left."""
+    return isinstance(error, OSError) and error.errno == errno.ENOSPC
 
 
 def expected_exit_code(error: Exception) -> int | None:
@@ -60,6 +69,6 @@ def expected_exit_code(error: Exception) -> int | None:
         return 4
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return 4
-    if isinstance(error, OSError) and error.filename is not None:
+    if is_full(error) or (isinstance(error, OSError) and error.filename is not None):
         return 1
     return 1 if isinstance(error, LogError) else None

@@ -189,6 +189,7 @@ def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> No
         (AuthenticationFailed("refused"), 4),
         (CheckpointMismatch("slots = 64, now it is 16"), 2),
         (CorruptLog("0.log", 36, 0, "segment header checksum differs"), 2),
+        (OSError(errno.ENOSPC, "No space left on device"), 1),
         (OSError(errno.EIO, "Input/output error"), None),
         (ValueError("a fault of ours"), None),
     ],
@@ -204,6 +205,15 @@ def test_a_message_is_printed_as_it_is() -> None:
     out = io.StringIO()
     assert run_framed(fail, Console(file=out, width=40)) == 2
     assert re.fullmatch(r"error: allowed: \[bold\]x\[/bold\] (long )+\n", out.getvalue())
+
+
+def test_who_prints_to_a_full_disk_hears_it() -> None:
+    def fail() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    out = io.StringIO()
+    assert run_framed(fail, Console(file=out, width=40)) == 1
+    assert out.getvalue().startswith("error: what is printed, or a file, cannot be written: No sp")
 
 
 def test_a_fault_of_ours_keeps_its_traceback() -> None:
