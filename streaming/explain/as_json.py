@@ -29,6 +29,7 @@ def explanation(one: Explanation) -> dict[str, Any]:
             if ballot.partition == one.partition
         ],
         "outcome_retained": one.outcome.retained,
+        "outcome_damage": one.outcome.damage or None,
         "persisted": None if persisted is None else {**persisted, "lost": one.lost},
         "brokers": [_broker(broker, one.outcome) for broker in one.recipients],
         "brokers_complete": one.recipients_complete,
@@ -43,6 +44,7 @@ def group_change(one: GroupExplanation) -> dict[str, Any]:
         "changes": list(one.change.changes),
         "replies": list(one.change.replies),
         "outcome_retained": one.outcome.retained,
+        "outcome_damage": one.outcome.damage or None,
         "persisted": _persisted(one.outcome),
     }
 

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from streaming.log.api import LogReader
+from streaming.log.embedded_format import CorruptLog
 from streaming.log.recorded import first_at
 
 _CLOCKS_DIFFER_MS = 60_000
@@ -21,11 +22,12 @@ class Outcome:
 
     batch: the persisted record of their micro-batch, None before it. delivered_ms, confirmed_ms:
     by broker. retained: False when the log may have let go of what it said, or there is none
-    (kept), as of a shadow or a replay; the rest is empty.
+    (kept), as of a shadow or a replay, or it is damaged (damage says where); the rest is empty.
     """
 
     retained: bool = True
     kept: bool = True
+    damage: str = ""
     batch: dict[str, Any] | None = None
     delivered_ms: dict[int, int] = field(default_factory=dict)
     confirmed_ms: dict[int, int] = field(default_factory=dict)
@@ -61,6 +63,13 @@ def outcome_of(
     """
     if reader is None:
         return Outcome(retained=False, kept=False)
+    try:
+        return _found(reader, offset, time_ms, brokers)
+    except CorruptLog as error:  # it may be lost: the decision is explained all the same
+        return Outcome(retained=False, damage=str(error))
+
+
+def _found(reader: LogReader, offset: int, time_ms: int, brokers: Iterable[int]) -> Outcome:
     found = Outcome()
     awaited = set(brokers)
     start = first_at(reader, time_ms - _CLOCKS_DIFFER_MS)

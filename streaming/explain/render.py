@@ -184,6 +184,8 @@ def _election(ballot: Ballot) -> RenderableType:
 
 def _written(one: Explanation) -> Text:
     row, batch = one.change.row, one.outcome.batch
+    if one.outcome.damage:
+        return Text(f"not known: the outcome log is damaged: {one.outcome.damage}", style="red")
     if not one.outcome.retained:
         return Text(_NOT_KNOWN if one.outcome.kept else _NOT_KEPT, style="dim")
     if batch is None:

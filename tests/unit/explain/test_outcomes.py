@@ -96,3 +96,19 @@ def test_outcomes_of_an_event_that_are_kept_are_told_where_earlier_ones_are_gone
     (said,) = explained(recording, capsys)
     assert said["outcome_retained"]
     assert (said["persisted"]["batch_id"], said["persisted"]["lost"]) == (event, None)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=str)
+def test_a_damaged_outcome_log_hides_no_decision(
+    recording: Recording, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    recording.story.unregister(1)
+    recording.decide()
+    for segment in recording.folders.outcomes.glob("*.log"):
+        data = bytearray(segment.read_bytes())
+        data[-1] ^= 1
+        segment.write_bytes(data)
+    assert run(recording, "my-topic-0", *options) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "offline_partition_elected" in said
+    assert "checksum" in said
