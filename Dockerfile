@@ -4,10 +4,10 @@ FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
 RUN python -m venv /opt/helmstream
 COPY requirements-run.lock requirements-build.lock ./
-RUN /opt/helmstream/bin/python -m pip install --no-cache-dir --require-hashes -r requirements-run.lock
+RUN /opt/helmstream/bin/python -m pip install --no-cache-dir --no-deps --require-hashes -r requirements-run.lock
 # What makes the wheel is locked, too, and stays out of the image.
 RUN python -m venv /opt/build \
-    && /opt/build/bin/python -m pip install --no-cache-dir --require-hashes -r requirements-build.lock
+    && /opt/build/bin/python -m pip install --no-cache-dir --no-deps --require-hashes -r requirements-build.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY conf conf
 COPY state state

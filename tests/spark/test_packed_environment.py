@@ -42,7 +42,7 @@ def environment(folder: Path) -> tuple[Path, Path]:
     (wheel,) = (folder / "dist").glob("helmstream-*.whl")
     run(sys.executable, "-m", "venv", made)
     install = (made / "bin" / "python", "-m", "pip", "install")
-    run(*install, "--require-hashes", "--requirement", ROOT / "requirements-run.lock")
+    run(*install, "--no-deps", "--require-hashes", "-r", ROOT / "requirements-run.lock")
     run(*install, "--no-deps", wheel, "venv-pack==0.2.0")
     without = ("--exclude", "*/site-packages/pyspark/*")
     run(made / "bin" / "venv-pack", "--prefix", made, "--output", archive, *without)

@@ -106,7 +106,7 @@ def test_packages_are_installed_frugally(instructions: list[Instruction]) -> Non
         if "pip install" in rest and "--require-hashes" not in rest:
             assert "--no-index --no-deps" in rest, "something that no lock names might be installed"
     for lock in ("requirements-run.lock", "requirements-build.lock"):
-        assert any(f"--require-hashes -r {lock}" in rest for _, rest in instructions)
+        assert any(f"--no-deps --require-hashes -r {lock}" in rest for _, rest in instructions)
 
 
 def test_the_settings_of_the_image_are_settings(instructions: list[Instruction]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 WHOLE, RUN, BUILD = "requirements.lock", "requirements-run.lock", "requirements-build.lock"
 LOCKS = (WHOLE, RUN, BUILD)
@@ -47,3 +50,29 @@ def test_every_dependency_is_locked(root: Path) -> None:
 def test_tools_of_development_do_not_run(root: Path) -> None:
     names = {name for name, _ in pins(root, RUN)}
     assert not names & {"pytest", "mypy", "ruff", "hypothesis", "testcontainers"}
+
+
+@pytest.mark.parametrize("place", ["Makefile", "Dockerfile", "docs/spark-cluster.md"])
+def test_a_lock_is_installed_as_it_is(root: Path, place: str) -> None:
+    """Some versions of pip resolve it anew without --no-deps, and want unlocked newer releases."""
+    installs = re.findall(r"pip install (.*) -r requirements", (root / place).read_text("utf-8"))
+    assert installs
+    assert all("--no-deps --require-hashes" in options for options in installs)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_names_all_that_its_packages_need(root: Path, lock: str) -> None:
+    """Without extras: what these bring is in the lock because `make lock` resolves them."""
+    locked = {canonicalize_name(name) for name, _ in pins(root, lock)}
+    for name in locked:
+        try:
+            needs = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue  # of another platform
+        wanted = [Requirement(line) for line in needs]
+        bare = {
+            canonicalize_name(one.name)
+            for one in wanted
+            if one.marker is None or one.marker.evaluate({"extra": ""})
+        }
+        assert bare <= locked, name
