@@ -40,6 +40,7 @@ class EventKind(StrEnum):
     OFFSET_COMMIT_REQUESTED = "offset_commit_requested"
     TXN_OFFSET_COMMIT_REQUESTED = "txn_offset_commit_requested"
     OFFSETS_APPENDED = "offsets_appended"
+    ASSIGNMENT_APPENDED = "assignment_appended"
     COMMITTED_TOPICS_DELETED = "committed_topics_deleted"
     OFFSET_DELETE_REQUESTED = "offset_delete_requested"
     DELETE_GROUP_REQUESTED = "delete_group_requested"

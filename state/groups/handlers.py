@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from state.groups import (
+    assignment_events,
     offset_events,
     ownership,
     presence,
@@ -30,6 +31,7 @@ from state.groups.payloads.ownership import (
     GroupTimerDue,
 )
 from state.groups.payloads.requests import (
+    AssignmentAppended,
     DeleteGroupRequested,
     HeartbeatsReceived,
     JoinGroupRequested,
@@ -46,6 +48,7 @@ GROUP_HANDLERS: Handlers[GroupSlot] = {
     OffsetCommitRequested: requests.on_group_request,
     TxnOffsetCommitRequested: requests.on_group_request,
     OffsetsAppended: offset_events.on_offsets_appended,
+    AssignmentAppended: assignment_events.on_assignment_appended,
     CommittedTopicsDeleted: offset_events.on_committed_topics_deleted,
     OffsetDeleteRequested: requests.on_group_request,
     DeleteGroupRequested: requests.on_group_request,

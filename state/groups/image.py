@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from state.bodies import ChangeGroup, GroupStep, awaits_records
-from state.groups.change_bodies import Change
+from state.groups.change_bodies import AssignmentDistributed, Change
 from state.groups.change_kinds import ChangeKind
 from state.groups.image_changes import (
     CHANGES,
@@ -121,6 +121,12 @@ class GroupImage:
         view = self.groups.get(group)
         if appended and view is not None:
             view.apply_commit(commit)
+
+    def assigned(self, group: str, change: AssignmentDistributed) -> None:
+        """Fold an assignment that was appended without a decision; when that comes it changes
+        nothing.
+        """
+        self._change(group, change)
 
     def unstable(self, group: str) -> set[TopicPartition]:
         """Return the group's partitions with a commit on its way, or that waits for a marker."""

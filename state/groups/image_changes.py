@@ -55,6 +55,7 @@ class GroupView:
     """A group as requests see it; what Group has under the same names means the same.
 
     assigned_as: what the leader of this generation calls static members that have another id since.
+    completing_since_ms: when this generation began to wait for its assignment.
     """
 
     state: GroupState = GroupState.EMPTY
@@ -62,6 +63,7 @@ class GroupView:
     protocol_type: str | None = None
     protocol: str | None = None
     leader: str | None = None
+    completing_since_ms: int = 0
     members: dict[str, MemberView] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     assigned_as: dict[str, str] = field(default_factory=dict)
@@ -148,6 +150,7 @@ def _generation_started(view: GroupView, change: bodies.GenerationStarted) -> No
     view.protocol_type = change["protocol_type"]
     view.protocol = change["protocol"]
     view.leader = change["leader"]
+    view.completing_since_ms = change["at_ms"]
     view.assigned_as.clear()
     for member, _, metadata in change["members"]:
         view.members[member].metadata = metadata

@@ -18,6 +18,7 @@ OF_A_GROUP: Mapping[EventKind, Callable[[dict[str, Any]], object]] = {
     EventKind.OFFSET_DELETE_REQUESTED: offsets.offset_delete_requested,
     EventKind.DELETE_GROUP_REQUESTED: requests.delete_group_requested,
     EventKind.OFFSETS_APPENDED: offsets.offsets_appended,
+    EventKind.ASSIGNMENT_APPENDED: requests.assignment_appended,
     EventKind.COMMITTED_TOPICS_DELETED: offsets.committed_topics_deleted,
     EventKind.GROUP_OBSERVED: ownership.group_observed,
     EventKind.GROUP_RECORDS_REFUSED: offsets.group_records_refused,

@@ -7,9 +7,8 @@ from typing import Protocol
 from state.groups import records, replies
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
-from state.groups.member import Member
 from state.groups.membership import await_sync, member_error, touch
-from state.groups.payloads.requests import SyncGroupRequested
+from state.groups.payloads.requests import AssignmentAppended, SyncGroupRequested
 from state.groups.presence import GenerationView
 from state.groups.rebalance import move, sync_received
 from state.groups.states import GroupState
@@ -63,16 +62,37 @@ def _sender_error(group: SyncView, request: SyncGroupRequested) -> ProtocolError
     return None
 
 
-def _distribute(turn: Turn, group: Group, assignments: dict[str, str]) -> None:
-    """Persist the assignments, then hand them to those who wait; who was not assigned anything gets
-    an empty assignment.
+def take_assignment(turn: Turn, group: Group, appended: AssignmentAppended) -> None:
+    """Take an assignment that the topic has and members were told; a group that went on meanwhile
+    does not go back.
     """
-    for member in group.members.values():
-        member.assignment = assignments.get(member.id, "")
+    if group.state is not GroupState.COMPLETING or appended.generation != group.generation:
+        return
+    assert group.leader is not None
+    sync_received(group, group.members[group.leader])
+    _assign(group, appended.assignments)
+    group.assigned_by = None
+    _hand_out(turn, group, turn)
+
+
+def _distribute(turn: Turn, group: Group, assignments: dict[str, str]) -> None:
+    """Persist the assignments, then hand them to those who wait."""
+    _assign(group, assignments)
     group.assigned_by = turn.next_write
     step = turn.write(
         [records.group_metadata(group, turn.now_ms)], undo={"generation": group.generation}
     )
+    _hand_out(turn, group, step)
+
+
+def _assign(group: Group, assignments: dict[str, str]) -> None:
+    """Give each member its assignment; who was not assigned anything gets an empty one."""
+    for member in group.members.values():
+        member.assignment = assignments.get(member.id, "")
+
+
+def _hand_out(turn: Turn, group: Group, step: Step | Turn) -> None:
+    """Begin the stable part of a generation, and answer those who wait for their assignments."""
     move(turn, group, GroupState.STABLE)
     step.change(
         {
@@ -82,11 +102,7 @@ def _distribute(turn: Turn, group: Group, assignments: dict[str, str]) -> None:
         }
     )
     for member in group.members.values():
-        _hand_out(turn, group, member, step)
-
-
-def _hand_out(turn: Turn, group: Group, member: Member, step: Step) -> None:
-    if member.sync_request is not None:
-        replies.give_assignment(step, group, member, member.sync_request)
-        member.sync_request = None
-        touch(turn, group, member)
+        if member.sync_request is not None:
+            replies.give_assignment(step, group, member, member.sync_request)
+            member.sync_request = None
+            touch(turn, group, member)

@@ -1,17 +1,15 @@
 """Random logs of consumer groups that mean something.
 
-Hypothesis draws intents; `Author` turns them into events while folding them, so that requests carry
-the member ids and generations that clients were told, or stale ones on purpose.
+`Author` turns intents (`tests.logs.group_intents`) into events while folding them, so that requests
+carry the member ids and generations that clients were told, or stale ones on purpose.
 """
 
 from __future__ import annotations
 
 import base64
-import random
 from typing import Any
 
 import orjson
-from hypothesis import strategies as st
 
 from state.decisions import DecisionKind
 from state.events import Event
@@ -27,15 +25,12 @@ from tests.logs.group_parts import (
     LONGEST_WAIT_MS,
     PARTITIONS,
     PROTOCOLS,
-    WEIGHTS,
     Client,
     loaded,
 )
 from tests.logs.group_writes import Writes
 from tests.logs.machines import Machines
 from tests.unit.state.group_support import session_ends
-
-Intent = tuple[str, int, int, int]
 
 
 class Author:
@@ -165,6 +160,8 @@ class Author:
         """A client asks for its assignment; a leader brings those of all."""
         client = self.client(a)
         given = [[member, base64.b64encode(member.encode()).decode()] for member in client.others]
+        if client.leads and c % 3 and self._assign(client, given, b):
+            return
         self.ask(
             "sync_group_requested",
             client,
@@ -176,6 +173,19 @@ class Author:
             protocol=None,
             assignments=given if client.leads else [],
         )
+
+    def _assign(self, client: Client, given: list[list[str]], b: int) -> bool:
+        """A leader's assignment is appended past the machines, if its generation waits for it in
+        the image; the machines hear of it, sometimes when they have gone on.
+        """
+        group, generation = client.group, client.generation
+        if not self.writes.assign(group, client.member, generation, dict(given), self.now_ms):
+            return False
+        if b % 4 == 3:
+            self._join(client, "", b, 0)
+        body = {"partition": PARTITIONS[group], "group": group, "generation": generation}
+        self.write("assignment_appended", group, **body, assignments=given)
+        return True
 
     def settle(self, a: int, b: int, c: int) -> None:
         """The clients of a group do what clients do: join, wait, and sync; one may be late."""
@@ -221,13 +231,13 @@ class Author:
 
     def _synced(self, name: str, b: int, c: int) -> list[Any]:
         """Return some members of a group that are still waited for, as those whose SyncGroup came
-        in time, perhaps of another generation. A leader's is never answered without an event.
+        in time, perhaps of another generation.
         """
         group = self.slot().bucket(group_bucket(name)).get(name)
         if group is None or (group.sync_deadline_ms or 0) <= self.now_ms:
             return []
         numbered = enumerate(group.members)
-        came = [one for at, one in numbered if (at + b) % 4 == 0 and one != group.leader]
+        came = [one for at, one in numbered if (at + b) % 4 == 0]
         return [[name, group.generation - (c % 8 == 6), came]]
 
     def leave(self, a: int, b: int, c: int) -> None:
@@ -366,35 +376,3 @@ class Author:
                 member = f"loaded-{self.epoch}" if c % 2 else None
                 stored = loaded(name, member, self.epoch, self.now_ms)
                 self.write("group_observed", name, **stored)
-
-
-_NAMES = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
-_NUMBERS = st.integers(0, 63)
-INTENTS = st.lists(
-    st.tuples(st.sampled_from(_NAMES), _NUMBERS, _NUMBERS, _NUMBERS), min_size=8, max_size=50
-)
-
-
-def authored(intents: list[Intent]) -> Author:
-    """Return the author of the log that the intents tell."""
-    author = Author()
-    for name, *numbers in intents:
-        getattr(author, name)(*numbers)
-    return author
-
-
-def random_intents(seed: int, count: int) -> list[Intent]:
-    """Return intents for a long log."""
-    chance = random.Random(seed)
-    return [
-        (chance.choice(_NAMES), *(chance.randrange(64) for _ in range(3)))  # type: ignore[misc]
-        for _ in range(count)
-    ]
-
-
-def long_log(seed: int) -> Author:
-    """Return the author of a log of sixty intents: more than Hypothesis likes to draw."""
-    return authored(random_intents(seed, 60))
-
-
-LOGS = INTENTS.map(authored) | st.integers(0, 2**32).map(long_log)

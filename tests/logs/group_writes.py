@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from state.groups.change_kinds import ChangeKind
 from state.groups.image import GroupImage, WriteId
+from state.groups.states import GroupState
 from tests.logs.group_parts import REFUSALS
 
 Step = dict[str, Any]
@@ -29,6 +31,30 @@ class Writes:
         return [
             step for step in decided.steps if (offset, step.get("write", -1)) not in decided.writes
         ]
+
+    def assign(
+        self, group: str, leader: str, generation: int, given: dict[str, str], now_ms: int
+    ) -> bool:
+        """Fold what a leader assigns, if its generation waits for it and no write of the group is
+        on its way; return whether that was so.
+        """
+        view = self.image.groups.get(group)
+        if view is None or group in self.image.writing:
+            return False
+        waits = (GroupState.COMPLETING, leader, generation)
+        if (view.state, view.leader, view.generation) != waits:
+            return False
+        told = [(one, given.get(one, "")) for one in view.members]
+        self.image.assigned(
+            group,
+            {
+                "change": ChangeKind.ASSIGNMENT_DISTRIBUTED,
+                "generation": generation,
+                "assignments": told,
+                "at_ms": now_ms,
+            },
+        )
+        return True
 
     def end(self, count: int) -> tuple[list[Step], list[dict[str, Any]]]:
         """End the writes that have been on their way for longest; return the steps of those that

@@ -332,6 +332,9 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
         )
     ],
     EventKind.OFFSETS_APPENDED: [(_GROUP, {**_OF_GROUP, "offsets": [["t", 0, 7, 1, "m", 900]]})],
+    EventKind.ASSIGNMENT_APPENDED: [
+        (_GROUP, {**_OF_GROUP, "generation": 1, "assignments": [["c-1", ""]]})
+    ],
     EventKind.COMMITTED_TOPICS_DELETED: [(_GROUP, {**_OF_GROUP, "topics": ["t"]})],
     EventKind.OFFSET_DELETE_REQUESTED: [(_GROUP, {**_REQUEST, "partitions": [["t", 0]]})],
     EventKind.DELETE_GROUP_REQUESTED: [(_GROUP, _REQUEST)],

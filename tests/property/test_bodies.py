@@ -11,7 +11,7 @@ from state import bodies, reply_bodies
 from state.decisions import BLOCK_KINDS, DecisionKind
 from state.groups import change_bodies
 from state.groups.change_kinds import ChangeKind
-from tests.logs import group_logs
+from tests.logs import group_intents
 from tests.logs.state_logs import author_of, random_intents
 
 LOGS = 20
@@ -57,7 +57,7 @@ def bodies_of_logs() -> Iterable[tuple[str, dict[str, Any]]]:
         for one in author.decided:
             if one.kind not in BLOCK_KINDS:
                 yield one.kind, orjson.loads(one.body)
-        for _, kind, body in group_logs.long_log(seed).decided:
+        for _, kind, body in group_intents.long_log(seed).decided:
             yield kind, body
 
 

@@ -19,7 +19,8 @@ from state.groups.image import GroupImage
 from state.groups.states import GroupState
 from state.merge import decision_digest_input
 from tests.fixtures.folding import fold_log
-from tests.logs.group_logs import LOGS, Author, authored, random_intents
+from tests.logs.group_intents import LOGS, authored, random_intents
+from tests.logs.group_logs import Author
 from tests.logs.group_parts import GROUPS, LONGEST_WAIT_MS
 from tests.unit.state.group_support import image_of
 

@@ -16,7 +16,7 @@ from state.decisions import DecisionKind, Rule
 from state.event_kinds import EventKind
 from state.groups import kinds as group_kinds
 from state.groups.image_changes import CHANGES
-from tests.logs import group_logs
+from tests.logs import group_intents
 from tests.logs.state_logs import Author, author_of, random_intents
 
 LOGS = 50
@@ -84,7 +84,7 @@ def test_every_log_begins_with_partitions_that_are_led() -> None:
 
 
 def test_long_logs_of_groups_reach_every_change_and_every_kind_of_event() -> None:
-    authors = [group_logs.long_log(seed) for seed in range(LOGS)]
+    authors = [group_intents.long_log(seed) for seed in range(LOGS)]
     changes = (
         {
             change["change"]

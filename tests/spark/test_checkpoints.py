@@ -33,7 +33,7 @@ from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from tests.fixtures.folding import fold_log
 from tests.fixtures.frozen import EVENTS, SLOTS, unpack_frozen_data
-from tests.logs.group_logs import authored, random_intents
+from tests.logs.group_intents import authored, random_intents
 from tests.logs.state_logs import long_log
 
 CUT = 40

@@ -8,7 +8,7 @@ import pytest
 
 from state.events import Event
 from tests.fixtures.folding import fold_log
-from tests.logs.group_logs import authored, random_intents
+from tests.logs.group_intents import authored, random_intents
 from tests.logs.state_logs import long_log
 from tests.spark.query_run import Recorder, Run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -103,7 +104,31 @@ def sync_group_requested(body: dict[str, Any]) -> SyncGroupRequested:
         optional_text(body.get("instance")),
         optional_text(body.get("protocol_type")),
         optional_text(body.get("protocol")),
-        {text(member): base64_text(assignment) for member, assignment in body["assignments"]},
+        _assignments(body["assignments"]),
+    )
+
+
+def _assignments(rows: Iterable[tuple[Any, Any]]) -> dict[str, str]:
+    return {text(member): base64_text(assignment) for member, assignment in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentAppended:
+    """What the leader of a generation assigned, by member, is in `__consumer_offsets`."""
+
+    partition: int
+    group: str
+    generation: int
+    assignments: dict[str, str]
+
+
+def assignment_appended(body: dict[str, Any]) -> AssignmentAppended:
+    """Read assignment_appended."""
+    return AssignmentAppended(
+        int32(body["partition"]),
+        text(body["group"]),
+        int32(body["generation"]),
+        _assignments(body["assignments"]),
     )
 
 

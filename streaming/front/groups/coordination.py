@@ -18,6 +18,7 @@ from state.groups.payloads.requests import Heartbeat
 from state.groups.tables import CoordinatorPhase
 from streaming.front.groups.committed_topics import CommittedTopics
 from streaming.front.groups.decisions import GroupDecisions
+from streaming.front.groups.direct_assignments import DirectAssignments
 from streaming.front.groups.direct_commits import DirectCommits
 from streaming.front.groups.direct_syncs import DirectSyncs
 from streaming.front.groups.known_partitions import KnownPartitions
@@ -87,7 +88,8 @@ class GroupCoordination:
             counters,
         )
         self._view = view = CoordinatorView(leader, self._terms, self.decisions, node_role)
-        self._syncs = DirectSyncs(self._pending, sessions, view)
+        assignments = DirectAssignments(leader, append, view, self._changed)
+        self._syncs = DirectSyncs(self._pending, sessions, view, assignments)
         self.known = KnownPartitions()
         self._commits = DirectCommits(
             leader,

@@ -1,7 +1,8 @@
-"""SyncGroups that are answered without a micro-batch: of members that do not lead.
+"""SyncGroups that are answered without a micro-batch.
 
 The image is what members have been told, so a member that it has in a generation gets that
-generation's assignment, once its leader's SyncGroup is decided. Until then the request waits here.
+generation's assignment, once its leader has given it and brokers have it (`DirectAssignments`).
+Until then the request waits here, the leader's too.
 Which members have sent it is reported with the heartbeats, before the machine would remove them for
 sending none (`Sessions`). docs/adr/0019 says why that is safe.
 """
@@ -21,6 +22,7 @@ from state.groups.replies import assignment_fields
 from state.groups.states import GroupState
 from state.groups.sync import sync_error
 from state.protocol_errors import ProtocolError
+from streaming.front.groups.direct_assignments import DirectAssignments
 from streaming.front.groups.sessions import Sessions
 from streaming.front.groups.view import CoordinatorView
 from streaming.front.pending_requests import PendingReply, PendingRequests
@@ -43,9 +45,16 @@ _MEMBER_ENDS: Mapping[str, ProtocolError] = {
 class DirectSyncs:
     """Takes what it can of SyncGroup; lives on the front's event loop."""
 
-    def __init__(self, pending: PendingRequests, sessions: Sessions, view: CoordinatorView) -> None:
-        """pending: has the replies of waiting requests."""
+    def __init__(
+        self,
+        pending: PendingRequests,
+        sessions: Sessions,
+        view: CoordinatorView,
+        assignments: DirectAssignments,
+    ) -> None:
+        """pending: has the replies of waiting requests; assignments: takes what leaders assign."""
         self._pending = pending
+        self._assignments = assignments
         self._sessions = sessions
         self._view = view
         self._waiting: dict[str, dict[str, str]] = {}
@@ -62,10 +71,11 @@ class DirectSyncs:
         error, waits = sync_error(group, request), group.state is GroupState.COMPLETING
         if error is ProtocolError.REBALANCE_IN_PROGRESS:
             return _answered({"error": error})
-        leads = waits and group.leader == request.member
-        if error is not None or leads:
+        if error is not None or not self._sessions.sync_came(request.group, request.member):
+            self._assignments.leave(request)
             return None
-        if not self._sessions.sync_came(request.group, request.member):
+        leads = waits and group.leader == request.member
+        if leads and not self._assignments.take(request):
             return None
         if waits:
             return self._wait(request.group, request.member, timeout_s)
@@ -74,10 +84,11 @@ class DirectSyncs:
     def decided(self, group: str, changes: Iterable[Change]) -> None:
         """Answer waiting requests of a group by its changes, once these are true."""
         for change in changes:
-            waiting = self._waiting.get(group)
+            kind, waiting = change["change"], self._waiting.get(group)
+            if kind in _ENDS:
+                self._assignments.ended(group)
             if waiting is None:
-                return
-            kind = change["change"]
+                continue
             if kind == ChangeKind.ASSIGNMENT_DISTRIBUTED:
                 self._give_assignments(group, waiting)
             elif kind in _ENDS:
@@ -89,6 +100,7 @@ class DirectSyncs:
     def forget(self) -> None:
         """Drop all waiting requests; their callers have already been answered."""
         self._waiting.clear()
+        self._assignments.forget()
 
     def _wait(self, group: str, member: str, timeout_s: float) -> PendingReply:
         """Let a member wait with this request; one that waits already is answered with the error

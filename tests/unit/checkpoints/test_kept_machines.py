@@ -15,7 +15,7 @@ from state import step as step_module
 from state.events import Event
 from state.merge import MergedDecision
 from state.routing import GROUP_SLOTS, Layout
-from tests.logs.group_logs import LOGS as GROUP_LOGS
+from tests.logs.group_intents import LOGS as GROUP_LOGS
 from tests.logs.state_logs import LOGS
 
 LAYOUT = Layout(4, GROUP_SLOTS)

@@ -17,7 +17,7 @@ from state.events import Event
 from state.merge import MergedDecision
 from state.routing import CLUSTER_KEY, GROUP_KEY, GROUP_SLOTS, Layout, topic_scope
 from tests.fixtures.folding import fold_log
-from tests.logs.group_logs import LOGS as GROUP_LOGS
+from tests.logs.group_intents import LOGS as GROUP_LOGS
 from tests.logs.state_logs import LOGS, authored, random_intents
 from tests.unit.state.support import Controller
 

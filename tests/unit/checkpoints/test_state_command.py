@@ -16,7 +16,7 @@ from streaming.commands.spark import LazySpark
 from streaming.commands.state import _show, about, changed_rows, summary_of
 from streaming.errors import ConfigurationError
 from tests.fixtures.folding import fold_log
-from tests.logs import group_logs
+from tests.logs import group_intents
 from tests.logs.state_logs import long_log
 
 SLOTS = 4
@@ -106,7 +106,7 @@ def test_each_field_that_changed_is_a_row_by_name(log):
 
 
 def test_a_group_that_came_is_a_change():
-    after = machines_of(group_logs.long_log(3).events)
+    after = machines_of(group_intents.long_log(3).events)
     changes = changed_rows({}, after)
     names = [f"group {row['group']}" for row in summary_of(after)["groups"]]
     assert [row["what"] for row in changes if row["what"].startswith("group ")] == names != []
@@ -114,7 +114,7 @@ def test_a_group_that_came_is_a_change():
 
 
 def test_groups_are_counted_and_one_is_opened_by_its_name():
-    machines = machines_of(group_logs.long_log(3).events)
+    machines = machines_of(group_intents.long_log(3).events)
     whole = group_table(machines)
     assert summary_of(machines)["groups"] == [
         row | {name: len(row[name]) for name in ("members", "offsets")} for row in whole

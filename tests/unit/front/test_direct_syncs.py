@@ -1,4 +1,4 @@
-"""SyncGroups of members that do not lead: who is answered when, and what the machines hear."""
+"""SyncGroups that are answered without a decision: who when, and what the machines hear."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_follower_that_comes_first_is_answered_when_the_assignment_is_written(
         asking = await waits(world, follower)
         world.following = False
         assigning = asyncio.create_task(assign(leader, leader, follower))
-        await wait_on_loop("the write", lambda: world.groups.image.in_flight, poll_s=0)
+        await wait_on_loop("both requests", lambda: world.groups.waiting == 2, poll_s=0)
         assert not asking.done(), "not all brokers in sync have it"
         world.resume_following()
         await assigning
@@ -156,7 +156,7 @@ def test_no_member_that_has_synced_is_removed_for_it() -> None:
         await idle(world, 3 * REBALANCE_MS, leader, follower)
         assert removals(world) == []
         synced = [one["synced"] for one in world.payloads("heartbeats_received") if "synced" in one]
-        assert synced == [[[GROUP, leader.generation, [follower.id]]]]
+        assert synced == [[[GROUP, leader.generation, [leader.id, follower.id]]]]
 
     play(scenario)
 

@@ -13,7 +13,7 @@ from state.groups.buckets import group_bucket
 from state.groups.records import offset_tombstones
 from state.protocol_errors import ProtocolError
 from streaming.front.groups import decisions as group_decisions
-from streaming.front.groups import direct_commits
+from streaming.front.groups import direct_assignments, direct_commits
 from streaming.offsets.batches import read_batches, spans
 from streaming.wire.apis import ApiKey
 from tests.fixtures.waiting import wait_on_loop
@@ -32,6 +32,7 @@ LARGEST_BYTES = 4_000
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_decisions, "LARGEST_BATCH_BYTES", LARGEST_BYTES)
     monkeypatch.setattr(direct_commits, "LARGEST_BATCH_BYTES", LARGEST_BYTES)
+    monkeypatch.setattr(direct_assignments, "_LARGEST_BYTES", LARGEST_BYTES)
     monkeypatch.setattr(group_decisions, "_BATCH_BYTES", 1_000)
 
 

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from state.protocol_errors import ProtocolError
-from streaming.front.groups import coordination
+from streaming.front.groups import coordination, direct_assignments
 from streaming.front.groups import decisions as group_decisions
 from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.history import History
@@ -47,6 +47,7 @@ def test_records_that_cannot_be_written_are_refused(monkeypatch: pytest.MonkeyPa
         joined = await join(client)
         with monkeypatch.context() as broken:
             broken.setattr(group_decisions, "encode_record", encode)
+            broken.setattr(direct_assignments, "encode_record", encode)
             answer = await sync(client, joined)
         assert answer["error_code"] == ProtocolError.UNKNOWN_SERVER_ERROR
         assert world.counters["unwritable_group_records"] == 1

@@ -19,7 +19,7 @@ from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.persisted import persisted
 from tests.fixtures.states import stored
 from tests.fixtures.story import Fold, Story
-from tests.logs.group_logs import LOGS as GROUP_LOGS
+from tests.logs.group_intents import LOGS as GROUP_LOGS
 from tests.logs.group_logs import Author
 from tests.logs.state_logs import PLAUSIBLE_LOGS
 
