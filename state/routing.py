@@ -111,6 +111,15 @@ def machine_keys(event_scope: int, layout: Layout) -> tuple[int, ...]:
     return (event_scope % layout.slots,)
 
 
+def narrowed(event_scope: int, layout: Layout) -> int:
+    """Return the scope that stands for all those of the same machines (`machine_keys`)."""
+    if event_scope < 0:
+        return event_scope
+    if event_scope >= GROUP_SCOPE:
+        return GROUP_SCOPE + (event_scope - GROUP_SCOPE) % layout.group_slots
+    return event_scope % layout.slots
+
+
 def is_group_key(key: int) -> bool:
     """Return whether a state key is a group slot's."""
     return key >= GROUP_KEY

@@ -1,14 +1,15 @@
-"""What the query's operators say of a micro-batch: rows of decisions, and how far each has folded.
+"""What the query's operators say of a micro-batch: decisions, and how far each has folded.
 
-The workers that fold import nothing else of what becomes of decisions.
+Each says it as one value, in one row (docs/adr/0024). The workers that fold import nothing else of
+what becomes of decisions.
 """
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,20 +19,8 @@ from state.events import Event
 from state.groups.buckets import bucket_of_key, timer_name
 from state.merge import MergedDecision, merge
 
-OUTPUT_SCHEMA = "offset long, time_ms long, kind string, body binary"
+OUTPUT_SCHEMA = "said binary"
 
-FOLDED = "folded"
-"""Kind of the row by which an operator says how far it has folded; it is not a decision."""
-
-RUNG = "rung"
-"""Kind of a row by which an operator says that it has folded the ring of the timer in its body; no
-decision either.
-"""
-
-LOADING = b"loading"
-"""Body of the row of FOLDED when the last of its events leave a load of the cluster under way."""
-
-_NO_DECISIONS = frozenset({FOLDED, RUNG})
 _LOADING_AFTER: Mapping[str, bool] = {
     EventKind.CONTROLLER_ELECTED: True,
     EventKind.RESYNC_COMPLETED: False,
@@ -72,38 +61,30 @@ def rung_timers(events: Iterable[Event]) -> dict[str, int]:
     return found
 
 
-def output_columns(events: Sequence[Event], decisions: Sequence[Decision]) -> dict[str, list[Any]]:
-    """Return what an operator says of its events, at least one: columns of OUTPUT_SCHEMA."""
+def said(events: Sequence[Event], decisions: Iterable[Decision]) -> bytes:
+    """Return what an operator says of its events, at least one, as one value.
+
+    It lives within its batch: it is never stored, and read by the Python that made it.
+    """
+    rows = [(one.offset, str(one.kind), one.body) for one in decisions]
     times = {event.offset: event.time_ms for event in events}
-    rung = rung_timers(events)
-    offsets = [*(one.offset for one in decisions), *rung.values(), events[-1].offset]
-    loading = LOADING if load_goes_on(events) else b""
-    return {
-        "offset": offsets,
-        "time_ms": [times[offset] for offset in offsets],
-        "kind": [*(str(one.kind) for one in decisions), *[RUNG] * len(rung), FOLDED],
-        "body": [*(one.body for one in decisions), *(timer.encode() for timer in rung), loading],
-    }
+    last = events[-1].offset
+    of_decisions = {offset: times[offset] for offset in (*(row[0] for row in rows), last)}
+    return marshal.dumps((rows, of_decisions, last + 1, load_goes_on(events), rung_timers(events)))
 
 
 def folded_batch(rows: pa.Table) -> FoldedBatch | None:
     """Return what the operators' rows (see OUTPUT_SCHEMA) make up; None when nothing was folded."""
-    offsets, times, kinds, bodies = (
-        rows.column(name).to_pylist() for name in ("offset", "time_ms", "kind", "body")
-    )
-    folded = [offset for offset, kind in zip(offsets, kinds, strict=True) if kind == FOLDED]
-    if not folded:
+    # The operators of the same query have made them.
+    machines = [marshal.loads(one) for one in rows.column("said").to_pylist()]  # noqa: S302
+    if not machines:
         return None
-    decisions = [
-        Decision(offset, DecisionKind(kind), body)
-        for offset, kind, body in zip(offsets, kinds, bodies, strict=True)
-        if kind not in _NO_DECISIONS
-    ]
-    rung = {
-        body.decode(): offset
-        for offset, kind, body in zip(offsets, kinds, bodies, strict=True)
-        if kind == RUNG
-    }
-    times_by_offset = dict(zip(offsets, times, strict=True))
-    loading = (FOLDED, LOADING) in zip(kinds, bodies, strict=True)
-    return FoldedBatch(merge(decisions), times_by_offset, max(folded) + 1, loading, rung)
+    decisions: list[Decision] = []
+    times: dict[int, int] = {}
+    rung: dict[str, int] = {}
+    for decided, of_decisions, _, _, of_timers in machines:
+        decisions += [Decision(offset, DecisionKind(kind), body) for offset, kind, body in decided]
+        times |= of_decisions
+        rung |= of_timers
+    end = max(one[2] for one in machines)
+    return FoldedBatch(merge(decisions), times, end, any(one[3] for one in machines), rung)

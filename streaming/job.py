@@ -60,7 +60,7 @@ def start_query(
     no checkpoint.
     """
     max_events = settings.event_log_batch_max_events
-    events = read_events(spark, folders.event_log, max_events, first=first)
+    events = read_events(spark, folders.event_log, settings.layout, max_events, first=first)
     routed = route(events, settings.layout)
     return for_each_batch(decide(routed), folders.checkpoint, process_batch)
 

@@ -17,6 +17,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from state.routing import Layout
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.location import LogLocation
@@ -38,13 +39,14 @@ _WARM_UP_TIMEOUT_S = 60
 def read_events(
     spark: SparkSession,
     log: LogLocation,
+    layout: Layout,
     batch_max_events: int,
     *,
     first: int | None = None,
     end: int | None = None,
     what_if: Mapping[str, bool | int] | None = None,
 ) -> DataFrame:
-    """Return an event log as a stream.
+    """Return an event log as a stream of parcels for the machines of a layout.
 
     first: where it begins unless a checkpoint says so, the log's start by default. end: where it
     ends; without it the log is followed. what_if: settings to change in the events
@@ -52,6 +54,7 @@ def read_events(
     """
     reader = spark.readStream.format(SOURCE_NAME).option("path", str(log))
     reader = reader.option("max_events_per_batch", batch_max_events)
+    reader = reader.option("slots", layout.slots).option("group_slots", layout.group_slots)
     if first is not None:
         reader = reader.option("start_offset", first)
     if end is not None:
@@ -96,8 +99,8 @@ def warm_up(spark: SparkSession, settings: Settings) -> None:
         trial = DataDir(Path(scratch))
         with EmbeddedLogWriter(trial.events) as log:
             log.append([NewRecord("warm_up", "", b"{}")])
-        events = read_events(spark, trial.events, settings.event_log_batch_max_events)
-        decisions = decide(route(events, settings.layout))
+        layout, max_events = settings.layout, settings.event_log_batch_max_events
+        decisions = decide(route(read_events(spark, trial.events, layout, max_events), layout))
         query = for_each_batch(decisions, trial.checkpoint, discard_batch, until_end=True)
         try:
             query.awaitTermination(_WARM_UP_TIMEOUT_S)

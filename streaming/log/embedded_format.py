@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streaming.log.api import LogError, NewRecord, RecordRefused
+from streaming.log.event_rows import EventRow
 
 FORMAT_VERSION = 1
 MAGIC = b"helmlog\n"
@@ -32,9 +33,6 @@ _LENGTH_MIN = RECORD_HEADER_BYTES - _FRAME_BYTES
 _TEXT_BYTES_MAX = 0xFFFF
 _TIME_MS_MAX = 2**63 - 1
 _SEGMENT_NAME = re.compile(r"\d{20}\.log")
-
-Row = tuple[int, int, str, str, bytes]
-"""offset, time_ms, kind, key, payload: a record before it becomes an object or a column."""
 
 
 class CorruptLog(LogError):
@@ -179,7 +177,7 @@ def skip_records(data: memoryview, at: int, offset: int, until: int) -> tuple[in
 
 
 def parse_records(
-    data: memoryview, at: int, offset: int, until: int, rows: list[Row]
+    data: memoryview, at: int, offset: int, until: int, rows: list[EventRow]
 ) -> tuple[int, int]:
     """Check the whole records from `at` on, up to offset `until`, and append them to `rows`.
 

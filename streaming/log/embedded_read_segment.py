@@ -13,12 +13,12 @@ from streaming.log.embedded_format import (
     HEADER_BYTES,
     BadRecord,
     CorruptLog,
-    Row,
     parse_header,
     parse_records,
     record_bytes,
     skip_records,
 )
+from streaming.log.event_rows import EventRow
 
 _CHUNK_BYTES = 256 * 1024  # what a read learns the place of, so it bounds how far a seek hops
 _FIRST_CHUNK_BYTES = 64 * 1024
@@ -44,7 +44,7 @@ class SegmentReader:
         # Where the last read ended: the next one usually goes on there.
         self._recent = self._index[0]
 
-    def read(self, first: int, until: int) -> Iterator[list[Row]]:
+    def read(self, first: int, until: int) -> Iterator[list[EventRow]]:
         """The records `first .. until - 1`, checked, some at a time.
 
         Raises:
@@ -54,7 +54,7 @@ class SegmentReader:
         want_bytes = _FIRST_CHUNK_BYTES
         while offset < until:
             data = memoryview(self._bytes(want_bytes, position))
-            rows: list[Row] = []
+            rows: list[EventRow] = []
             bad: BadRecord | None = None
             at, after = 0, offset
             try:

@@ -7,12 +7,10 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from streaming.log.api import LogError, LogRecord, OffsetOutOfRange
 from streaming.log.embedded_format import (
     HEADER_BYTES,
-    Row,
     list_segments,
     parse_header,
     segment_name,
@@ -20,9 +18,7 @@ from streaming.log.embedded_format import (
 from streaming.log.embedded_head import LOOK_EVERY_S, Head, open_head
 from streaming.log.embedded_read_segment import SegmentReader
 from streaming.log.embedded_recovery import find_tail
-
-if TYPE_CHECKING:
-    import pyarrow
+from streaming.log.event_rows import EventRow
 
 _SEGMENTS_OPEN = 8
 
@@ -77,17 +73,13 @@ class EmbeddedLogReader:
         chunks = self._chunks(start, end, self.end_offset())
         return (LogRecord(*row) for rows in chunks for row in rows)
 
-    def arrow_batches(self, start: int, end: int) -> Iterator[pyarrow.RecordBatch]:
-        """The same range as columns, in batches of a chunk each; as `read` in what it raises when.
+    def event_rows(self, start: int, end: int) -> Iterator[list[EventRow]]:
+        """The same range as plain rows, a chunk at a time; as `read` in what it raises when.
 
-        Columns: offset, time_ms int64; kind, key string; payload binary. Whoever asks has noted the
-        range when it was durable. So `head` is not asked, which another machine may see as it was;
-        a record that is not there is a CorruptLog.
+        Whoever asks has noted the range when it was durable. So `head` is not asked, which another
+        machine may see as it was; a record that is not there is a CorruptLog.
         """
-        # Only the job reads columns; the writer's process does without this import.
-        from streaming.log.embedded_arrow import rows_to_batch  # noqa: PLC0415
-
-        return map(rows_to_batch, self._chunks(start, end, end))
+        return self._chunks(start, end, end)
 
     def segment_at(self, time_ms: int) -> int:
         """Return the first offset of the last segment before which all records are older: what is
@@ -140,7 +132,7 @@ class EmbeddedLogReader:
             self._end_without_head = tail.next_offset
         return self._end_without_head
 
-    def _chunks(self, start: int, end: int, end_offset: int) -> Iterator[list[Row]]:
+    def _chunks(self, start: int, end: int, end_offset: int) -> Iterator[list[EventRow]]:
         """Check the range now; the iterator then reads it segment by segment."""
         bases = self._bases()
         for offset in (start, end):
@@ -151,7 +143,7 @@ class EmbeddedLogReader:
         self._forget_deleted(bases)
         return self._read_segments(start, end, bases)
 
-    def _read_segments(self, start: int, end: int, bases: list[int]) -> Iterator[list[Row]]:
+    def _read_segments(self, start: int, end: int, bases: list[int]) -> Iterator[list[EventRow]]:
         for base, next_base in zip(bases, [*bases[1:], end], strict=True):
             first, until = max(start, base), min(end, next_base)
             if first < until:

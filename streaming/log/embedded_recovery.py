@@ -18,11 +18,11 @@ from streaming.log.embedded_format import (
     RECORD_HEADER_BYTES,
     BadRecord,
     CorruptLog,
-    Row,
     group_start,
     parse_header,
     parse_records,
 )
+from streaming.log.event_rows import EventRow
 
 _OFFSET_AT = 8
 _PARSE_STEP = 4096
@@ -63,7 +63,7 @@ def find_tail(file: Path, base_offset: int, durable_end: int | None) -> Tail:
 def _find_tail(data: memoryview, file: Path, base_offset: int, durable_end: int | None) -> Tail:
     time_ms = parse_header(bytes(data[:HEADER_BYTES]), file, base_offset).base_time_ms
     at, offset, reason = HEADER_BYTES, base_offset, "file ends"
-    rows: list[Row] = []
+    rows: list[EventRow] = []
     try:
         while True:
             rows.clear()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka import KafkaConsumer
 from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError
 
 from streaming.log.api import LogError, LogRecord, LogUnavailable, OffsetOutOfRange
+from streaming.log.event_rows import EventRow
 from streaming.log.kafka_topic import (
     check_partitions,
     client_options,
@@ -20,9 +21,6 @@ from streaming.log.kafka_topic import (
     told_as_unavailable,
 )
 from streaming.log.location import KafkaTopic
-
-if TYPE_CHECKING:
-    import pyarrow
 
 TIMEOUT_MS = 10_000
 _RECORDS_AT_ONCE = 10_000
@@ -98,14 +96,12 @@ class KafkaLogReader:
         """
         return (record for records in self._chunks(start, end) for record in records)
 
-    def arrow_batches(self, start: int, end: int) -> Iterator[pyarrow.RecordBatch]:
-        """As `read`, in batches with the columns of `LOG_SCHEMA`; the range is not checked before,
-        so one that is not retained is told where it is reached.
+    def event_rows(self, start: int, end: int) -> Iterator[list[EventRow]]:
+        """As `read`, in plain rows; the range is not checked before, so one that is not retained is
+        told where it is reached.
         """
-        from streaming.log.embedded_arrow import rows_to_batch  # noqa: PLC0415
-
         return (
-            rows_to_batch([(r.offset, r.time_ms, r.kind, r.key, r.payload) for r in records])
+            [(r.offset, r.time_ms, r.kind, r.key, r.payload) for r in records]
             for records in self._fetched(start, end)
         )
 

@@ -2,14 +2,15 @@
 
 Options: `path` (the log's folder, or a topic's URL), `max_events_per_batch`, `start_offset` (of a
 query without a checkpoint; the first retained offset unless given), `end_offset` (where to stop;
-without it the query follows the log), `what_if` (settings to change in the events, as JSON). Which
-machines fold an event is a column, so that the router needs no Python of its own.
+without it the query follows the log), `what_if` (settings to change in the events, as JSON),
+`slots` and `group_slots` (the query's). A row is a parcel of the events that the same machines
+fold; which these are is a column, so that the router needs no Python of its own.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Protocol
 
@@ -19,15 +20,15 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from checkpoints.what_if import CONFIG_KINDS, rewritten
-from state.routing import scope
+from checkpoints.what_if import rewritten
+from state.routing import Layout, narrowed, scope
 from streaming.log.api import LogError, LogReader
-from streaming.log.embedded_arrow import LOG_SCHEMA
 from streaming.log.embedded_reader import EmbeddedLogReader
+from streaming.log.event_rows import EventRow, parcel
 from streaming.log.location import KafkaTopic, log_location
 
 SOURCE_NAME = "helmstream_log"
-SOURCE_SCHEMA = "offset long, time_ms long, kind string, key string, scope long, payload binary"
+SOURCE_SCHEMA = "scope long, events binary"
 MAX_EVENTS_PER_BATCH = 10_000
 LOG_CLUSTER_TIMEOUT_MS = 30_000
 """How long a batch waits for a log cluster that is away before the query fails."""
@@ -47,8 +48,10 @@ LONG_POLL_S = (0.25, 1.0)
 asks again as soon as it is told that there are none, through several processes.
 """
 
-_SCOPE_AT = LOG_SCHEMA.get_field_index("payload")
-_BATCH_SCHEMA = LOG_SCHEMA.insert(_SCOPE_AT, pa.field("scope", pa.int64()))
+_ROW_BYTES = 40
+"""What counts for a record beside its payload."""
+
+_BATCH_SCHEMA = pa.schema([("scope", pa.int64()), ("events", pa.binary())])
 _scope = lru_cache(maxsize=1 << 16)(scope)
 
 
@@ -70,10 +73,11 @@ class HelmstreamLogSource(DataSource):
             )
         return HelmstreamLogStreamReader(
             path,
+            Layout(int(self.options["slots"]), int(self.options["group_slots"])),
             int(self.options.get("max_events_per_batch", MAX_EVENTS_PER_BATCH)),
             self._offset("start_offset"),
-            self._offset("end_offset"),
-            orjson.loads(self.options.get("what_if", "{}")),
+            end_offset=self._offset("end_offset"),
+            what_if=orjson.loads(self.options.get("what_if", "{}")),
         )
 
     def _offset(self, option: str) -> int | None:
@@ -95,14 +99,17 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
     def __init__(
         self,
         path: str,
+        layout: Layout,
         max_events_per_batch: int,
         start_offset: int | None,
+        *,
         end_offset: int | None = None,
         what_if: Mapping[str, bool | int] | None = None,
     ) -> None:
         if max_events_per_batch <= 0:
             raise ValueError(f"max_events_per_batch={max_events_per_batch} is not positive")
         self._path = path
+        self._layout = layout
         self._max_events = max_events_per_batch
         self._start_offset = start_offset
         self._stop_at = end_offset
@@ -134,15 +141,14 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
             end = max(first, min(end, self._stop_at))
         if first == end:
             return iter(()), start
-        batches: list[pa.RecordBatch] = []
-        size_bytes, after = 0, first
-        for batch in self._batches(first, end):
-            batches.append(batch)
-            after += batch.num_rows
-            size_bytes += batch.nbytes
+        rows: list[EventRow] = []
+        size_bytes = 0
+        for chunk in self._rows(first, end):
+            rows += chunk
+            size_bytes += sum(len(payload) + _ROW_BYTES for *_, payload in chunk)
             if size_bytes >= MAX_BATCH_BYTES:
                 break
-        return iter(batches), {"offset": after}
+        return iter([self._parcels(rows)]), {"offset": first + len(rows)}
 
     def _end_beyond(self, first: int) -> int:
         """Return the log's end: waited for when it is not beyond `first` yet, and once it is, while
@@ -164,7 +170,8 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
     def readBetweenOffsets(
         self, start: dict[str, int], end: dict[str, int]
     ) -> Iterator[pa.RecordBatch]:
-        return self._batches(start["offset"], end["offset"])
+        rows = [row for chunk in self._rows(start["offset"], end["offset"]) for row in chunk]
+        return iter([self._parcels(rows)])
 
     def open(self) -> None:
         """Reach the log, which reading does too; for who reads without Spark.
@@ -180,18 +187,28 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
         """
         _reader(self._path).rest()
 
-    def _batches(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        batches = _reader(self._path).arrow_batches(start, end)
+    def _rows(self, start: int, end: int) -> Iterator[list[EventRow]]:
+        chunks = _reader(self._path).event_rows(start, end)
         if self._what_if:
-            batches = (_rewritten(batch, self._what_if) for batch in batches)
-        return map(_with_scope, batches)
+            return (_rewritten(rows, self._what_if) for rows in chunks)
+        return chunks
+
+    def _parcels(self, rows: Iterable[EventRow]) -> pa.RecordBatch:
+        """Return a row for each set of machines that events are for."""
+        by_scope: dict[int, list[EventRow]] = {}
+        for row in rows:
+            of = narrowed(_scope(row[2], row[3]), self._layout)
+            by_scope.setdefault(of, []).append(row)
+        scopes = pa.array(by_scope, pa.int64(), size=len(by_scope))
+        parcels = pa.array(map(parcel, by_scope.values()), pa.binary(), size=len(by_scope))
+        return pa.RecordBatch.from_arrays([scopes, parcels], schema=_BATCH_SCHEMA)
 
 
-class ArrowLogReader(LogReader, Protocol):
-    """A reader that gives columns too."""
+class RowReader(LogReader, Protocol):
+    """A reader that gives plain rows too."""
 
-    def arrow_batches(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """As `read`, in batches with the columns of `LOG_SCHEMA`."""
+    def event_rows(self, start: int, end: int) -> Iterator[list[EventRow]]:
+        """As `read`, a chunk of rows at a time."""
 
     def wait_beyond(self, offset: int, timeout_s: float) -> int:
         """Return the end: once it is not `offset`, at the latest after `timeout_s`."""
@@ -201,7 +218,7 @@ class ArrowLogReader(LogReader, Protocol):
 
 
 @lru_cache(maxsize=8)
-def _reader(path: str) -> ArrowLogReader:
+def _reader(path: str) -> RowReader:
     """One reader per log and Python process: the next batch goes on where the last one ended."""
     where = log_location(path)
     if isinstance(where, KafkaTopic):
@@ -212,20 +229,8 @@ def _reader(path: str) -> ArrowLogReader:
     return EmbeddedLogReader(where)
 
 
-def _rewritten(batch: pa.RecordBatch, what_if: Mapping[str, bool | int]) -> pa.RecordBatch:
-    kinds = batch.column("kind").to_pylist()
-    if CONFIG_KINDS.isdisjoint(kinds):
-        return batch
-    payloads = batch.column("payload").to_pylist()
-    payloads = [rewritten(*one, what_if) for one in zip(kinds, payloads, strict=True)]
-    at = batch.schema.get_field_index("payload")
-    column = pa.array(payloads, batch.schema.field(at).type)
-    return batch.set_column(at, batch.schema.field(at), column)
-
-
-def _with_scope(batch: pa.RecordBatch) -> pa.RecordBatch:
-    kinds, keys = batch.column("kind").to_pylist(), batch.column("key").to_pylist()
-    scopes = pa.array(map(_scope, kinds, keys), pa.int64(), size=batch.num_rows)
-    columns = batch.columns
-    columns.insert(_SCOPE_AT, scopes)
-    return pa.RecordBatch.from_arrays(columns, schema=_BATCH_SCHEMA)
+def _rewritten(rows: Iterable[EventRow], what_if: Mapping[str, bool | int]) -> list[EventRow]:
+    return [
+        (offset, time_ms, kind, key, rewritten(kind, payload, what_if))
+        for offset, time_ms, kind, key, payload in rows
+    ]

@@ -84,7 +84,7 @@ def _start(
     decisions: DecisionLog,
     progress: Progress,
 ) -> StreamingQuery:
-    events = read_events(spark, log, plan.batch, end=plan.end, what_if=plan.what_if)
+    events = read_events(spark, log, plan.layout, plan.batch, end=plan.end, what_if=plan.what_if)
     decided = decide(route(events, plan.layout))
 
     def take(batch_id: int, rows: pa.Table) -> None:

@@ -128,8 +128,8 @@ class SparkEngine:
         session = spark or open_spark(settings, local_fs_jar())
         self._own = None if spark is not None else session
         warm_up(session, settings)
-        events = read_events(session, folders.events, settings.event_log_batch_max_events)
-        decided = decide(route(events, settings.layout))
+        layout, max_events = settings.layout, settings.event_log_batch_max_events
+        decided = decide(route(read_events(session, folders.events, layout, max_events), layout))
         self._query = for_each_batch(decided, folders.checkpoint, self._take)
 
     def append(self, records: Sequence[NewRecord]) -> range:

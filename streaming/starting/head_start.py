@@ -25,7 +25,7 @@ from state.events import Event
 from streaming.decided_rows import FoldedBatch, load_goes_on
 from streaming.folding import folded_events
 from streaming.log.api import LogUnavailable
-from streaming.log.event_rows import EVENT_COLUMNS, events_of
+from streaming.log.event_rows import events_in
 from streaming.log.recorded import open_if_made
 from streaming.log.source import HelmstreamLogStreamReader
 from streaming.paths import DataDir
@@ -233,7 +233,9 @@ class HeadStart:
             if self._stopped.wait(_LOG_POLL_S):
                 return None
         batch_events = self._settings.event_log_batch_max_events
-        reader = HelmstreamLogStreamReader(str(where), batch_events, self._done)
+        reader = HelmstreamLogStreamReader(
+            str(where), self._settings.layout, batch_events, self._done
+        )
         with self._ended_if_away():
             reader.open()
         return None if self._is_over else reader
@@ -267,9 +269,7 @@ class HeadStart:
             batches = reader.readBetweenOffsets(start, {"offset": self._first_end})
         else:
             batches, _ = reader.read(start)
-        return events_of(
-            [batch.column(name).to_pylist() for name in EVENT_COLUMNS] for batch in batches
-        )
+        return events_in(one for batch in batches for one in batch.column("events").to_pylist())
 
     def _carry_out(self, events: list[Event]) -> None:
         with self._turn:

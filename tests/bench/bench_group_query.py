@@ -57,8 +57,9 @@ def measure(slots: int) -> list[dict[str, object]]:
         settings = load_settings((), [f"data.dir={folder}", f"group.slots={slots}"], {})
         spark = open_spark(settings, local_fs_jar())
         with EmbeddedLogWriter(folder / "events") as writer:
-            events = read_events(spark, folder / "events", settings.event_log_batch_max_events)
-            decisions = decide(route(events, Layout(1, slots)))
+            layout, max_events = Layout(1, slots), settings.event_log_batch_max_events
+            events = read_events(spark, folder / "events", layout, max_events)
+            decisions = decide(route(events, layout))
             query = for_each_batch(decisions, folder / "checkpoint", discard_batch)
             start = loading(log)
             for at in range(0, len(start), CHUNK):

@@ -75,7 +75,7 @@ def plain_reads(folder: Path, seconds: float) -> float:
     return per_second(seconds, read)
 
 
-def log_reads(folder: Path, seconds: float, *, columns: bool) -> float:
+def log_reads(folder: Path, seconds: float, *, rows: bool) -> float:
     path = folder / "log-to-read"
     with EmbeddedLogWriter(path) as writer:
         if writer.end_offset() == 0:
@@ -83,8 +83,8 @@ def log_reads(folder: Path, seconds: float, *, columns: bool) -> float:
     with EmbeddedLogReader(path) as reader:
 
         def read() -> int:
-            if columns:
-                return sum(batch.num_rows for batch in reader.arrow_batches(0, READ_RECORDS))
+            if rows:
+                return sum(map(len, reader.event_rows(0, READ_RECORDS)))
             return sum(1 for _ in reader.read(0, READ_RECORDS))
 
         read()
@@ -109,9 +109,9 @@ def main() -> None:
         for threads in (1, 16):
             plain = plain_appends(folder, seconds)
             report(f"appends_{threads}_threads", log_appends(folder, seconds, threads), plain)
-        for what, columns in (("reads_records", False), ("reads_arrow", True)):
+        for what, rows in (("reads_records", False), ("reads_rows", True)):
             plain = plain_reads(folder, seconds)
-            report(what, log_reads(folder, seconds, columns=columns), plain)
+            report(what, log_reads(folder, seconds, rows=rows), plain)
 
 
 if __name__ == "__main__":

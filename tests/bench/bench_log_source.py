@@ -20,11 +20,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
+from state.routing import Layout
 from streaming.log import source
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.source import SOURCE_SCHEMA, HelmstreamLogSource, HelmstreamLogStreamReader
 
+LAYOUT = Layout(8, 16)
 WARM_UP = 12
 BURST = 10_000
 PAYLOAD = b"x" * 200
@@ -52,7 +54,7 @@ class RowSource(HelmstreamLogSource):
         return "rows"
 
     def simpleStreamReader(self, schema):
-        return RowReader(self.options["path"], 10_000, None)
+        return RowReader(self.options["path"], LAYOUT, 10_000, None)
 
 
 class LogRange(InputPartition):
@@ -65,7 +67,7 @@ class PartitionedReader(DataSourceStreamReader):
     """Plans ranges beside the driver, reads them in a Python worker of the task."""
 
     def __init__(self, path):
-        self.twin = HelmstreamLogStreamReader(path, 10_000, None)
+        self.twin = HelmstreamLogStreamReader(path, LAYOUT, 10_000, None)
         self.path = path
 
     def initialOffset(self):
@@ -118,9 +120,16 @@ def session() -> SparkSession:
     return spark
 
 
+def events_of(frame):
+    """How many events are in the rows of a source."""
+    from streaming.log.event_rows import events_in
+
+    return len(events_in(frame["events"])) if "events" in frame else len(frame)
+
+
 def count(key, frames, state):
     """A state machine that does nothing but count: what is left is the cost of the batch."""
-    total = (state.get[0] if state.exists else 0) + sum(len(frame) for frame in frames)
+    total = (state.get[0] if state.exists else 0) + sum(map(events_of, frames))
     state.update((total,))
     yield pd.DataFrame({"offset": [total]})
 
@@ -128,7 +137,8 @@ def count(key, frames, state):
 def open_source(spark, name, folder, writer):
     """The stream, and a function that makes events number `first .. until - 1` happen."""
     if name != "file":
-        stream = spark.readStream.format(name).option("path", str(folder)).load()
+        options = {"path": str(folder), "slots": LAYOUT.slots, "group_slots": LAYOUT.group_slots}
+        stream = spark.readStream.format(name).options(**options).load()
         return stream, lambda first, until: writer.append(
             [NewRecord("k", f"t{n % 100}", PAYLOAD) for n in range(first, until)]
         )

@@ -19,9 +19,10 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.state import GroupState
 
-from streaming.decided_rows import FOLDED
+from streaming.decided_rows import folded_batch, said
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.event_rows import events_in
 from streaming.operator import decide
 from streaming.query import for_each_batch, read_events
 from streaming.router import route
@@ -38,10 +39,9 @@ _BATCH_TIMEOUT_S = 300
 def fold_nothing(
     key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
-    for frame in frames:
-        offset, time_ms = frame["offset"].tolist()[-1], frame["time_ms"].tolist()[-1]
-    state.update((offset.to_bytes(8, "big"),))
-    yield pd.DataFrame({"offset": [offset], "time_ms": [time_ms], "kind": [FOLDED], "body": [b""]})
+    events = events_in(parcel for frame in frames for parcel in frame["events"])
+    state.update((events[-1].offset.to_bytes(8, "big"),))
+    yield pd.DataFrame({"said": [said(events, [])]})
 
 
 class EmptyQuery:
@@ -53,14 +53,14 @@ class EmptyQuery:
         self._latencies_ms: queue.SimpleQueue[float] = queue.SimpleQueue()
         self._spark = open_spark(settings, local_fs_jar())
         max_events = settings.event_log_batch_max_events
-        events = read_events(self._spark, folder / "events", max_events)
+        events = read_events(self._spark, folder / "events", settings.layout, max_events)
         folded = decide(route(events, settings.layout), fold_nothing)
         self._query = for_each_batch(folded, folder / "checkpoint", self._take)
 
     def _take(self, batch_id: int, rows: pa.Table) -> None:
-        times_ms = rows.column("time_ms").to_pylist()
-        if times_ms:  # a query's first batch has no events
-            self._latencies_ms.put(time.time_ns() / 1e6 - times_ms[0])
+        batch = folded_batch(rows)
+        if batch is not None:  # a query's first batch has no events
+            self._latencies_ms.put(time.time_ns() / 1e6 - batch.time_ms[batch.end_offset - 1])
 
     def measure(self, events: int, pause_ms: int, all_machines: bool = False) -> list[float]:
         found = []

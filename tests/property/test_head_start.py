@@ -142,7 +142,9 @@ class Story:
         pipeline: Any = self.sinks
         started = begin(self.settings, self.folders, pytest.fail)
         every = HeadStarts(self.settings, self.folders, pipeline, started, threading.Event())
-        reader = HelmstreamLogStreamReader(str(self.folders.events), BATCH_EVENTS, None)
+        reader = HelmstreamLogStreamReader(
+            str(self.folders.events), self.settings.layout, BATCH_EVENTS, None
+        )
         self.sinks.is_first = True
         if not to_the_end:
             self.sinks.dies_in = self.chance.randrange(4)

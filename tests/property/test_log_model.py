@@ -89,9 +89,8 @@ class LogAgainstList(RuleBasedStateMachine):
                 self.reader.read(start, end)
             return
         assert list(self.reader.read(start, end)) == self.model[start:end]
-        batches = self.reader.arrow_batches(start, end)
-        columns = [row for batch in batches for row in batch.to_pylist()]
-        assert [LogRecord(**row) for row in columns] == self.model[start:end]
+        rows = [row for chunk in self.reader.event_rows(start, end) for row in chunk]
+        assert [LogRecord(*row) for row in rows] == self.model[start:end]
 
     @invariant()
     def the_retained_range_is_known(self) -> None:

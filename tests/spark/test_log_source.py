@@ -11,15 +11,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from state.routing import scope
+from state.events import Event
+from state.routing import Layout, machine_keys, scope
 from streaming.log import source
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.embedded_format import CorruptLog
+from streaming.log.event_rows import events_in
 from streaming.log.source import HelmstreamLogSource
 from tests.fixtures.waiting import wait_for
 
 CAP = 7
+LAYOUT = Layout(4, 2)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +61,13 @@ def new_records(count, start=0):
 
 def read_stream(spark, tmp_path, **options):
     stream = spark.readStream.format("helmstream_log").option("path", str(tmp_path / "events"))
-    return stream.option("max_events_per_batch", CAP).options(**options).load()
+    layout = {"slots": LAYOUT.slots, "group_slots": LAYOUT.group_slots}
+    return stream.option("max_events_per_batch", CAP).options(**layout, **options).load()
+
+
+def events_of(batches):
+    """The events in record batches, in offset order."""
+    return events_in(one for batch in batches for one in batch.column("events").to_pylist())
 
 
 def run_available(frame, tmp_path, fail_in_batch=None, batches=None):
@@ -66,7 +75,7 @@ def run_available(frame, tmp_path, fail_in_batch=None, batches=None):
     batches = {} if batches is None else batches
 
     def keep(batch, batch_id):
-        batches[batch_id] = [row.asDict() for row in batch.collect()]
+        batches[batch_id] = events_in(row.events for row in batch.collect())
         if batch_id == fail_in_batch:
             raise RuntimeError("the sink dies")
 
@@ -83,26 +92,31 @@ def run_available(frame, tmp_path, fail_in_batch=None, batches=None):
     return batches
 
 
-def expected_row(offset):
+def expected_event(offset):
     record = new_records(1, start=offset)[0]
-    return {
-        "offset": offset,
-        "time_ms": record.time_ms,
-        "kind": record.kind,
-        "key": record.key,
-        "scope": scope(record.kind, record.key),
-        "payload": bytearray(record.payload),
-    }
+    return Event(offset, record.time_ms, record.kind, record.key, record.payload)
 
 
 def test_batches_hold_at_most_the_cap_in_log_order(spark, tmp_path, writer):
     writer.append(new_records(40))
     frame = read_stream(spark, tmp_path)
-    assert frame.columns == ["offset", "time_ms", "kind", "key", "scope", "payload"]
+    assert frame.columns == ["scope", "events"]
     batches = run_available(frame, tmp_path)
     rows = [row for batch_id in sorted(batches) for row in batches[batch_id]]
-    assert rows == [expected_row(offset) for offset in range(40)]
+    assert rows == [expected_event(offset) for offset in range(40)]
     assert [len(batches[batch_id]) for batch_id in sorted(batches)] == [7, 7, 7, 7, 7, 5]
+
+
+def test_a_row_has_the_events_of_the_same_machines(tmp_path, writer):
+    writer.append(new_records(60))
+    reader = source.HelmstreamLogStreamReader(str(tmp_path / "events"), LAYOUT, 60, 0)
+    (batch,), _ = reader.read({"offset": 0})
+    scopes = batch.column("scope").to_pylist()
+    assert len(scopes) == len(set(scopes)) <= LAYOUT.slots + 2
+    for of, parcel in zip(scopes, batch.column("events").to_pylist(), strict=True):
+        for one in events_in([parcel]):
+            assert machine_keys(scope(one.kind, one.key), LAYOUT) == machine_keys(of, LAYOUT)
+    assert [one.offset for one in events_of([batch])] == list(range(60))
 
 
 def test_a_failed_batch_is_read_again_exactly_and_the_query_goes_on_from_its_checkpoint(
@@ -118,7 +132,7 @@ def test_a_failed_batch_is_read_again_exactly_and_the_query_goes_on_from_its_che
     after = run_available(read_stream(spark, tmp_path, max_events_per_batch="3"), tmp_path)
     assert after[1] == before[1], "the batch keeps its range, whatever the cap is now"
     rows = [row for batch_id in sorted(after) for row in after[batch_id]]
-    assert rows == [expected_row(offset) for offset in range(7, 40)]
+    assert rows == [expected_event(offset) for offset in range(7, 40)]
     assert {len(rows) for batch_id, rows in after.items() if batch_id > 1} <= {3, 2, 1}
     assert run_available(read_stream(spark, tmp_path), tmp_path) == {}
 
@@ -129,21 +143,25 @@ def test_a_query_without_checkpoint_starts_where_it_is_told_or_where_the_log_sta
     for number in range(0, 60, 10):
         writer.append(new_records(10, start=number))
     told = run_available(read_stream(spark, tmp_path, start_offset="55"), tmp_path)
-    assert [row["offset"] for row in told[0]] == [55, 56, 57, 58, 59]
+    assert [row.offset for row in told[0]] == [55, 56, 57, 58, 59]
     start = writer.truncate_before(30)
     assert 0 < start <= 30
     (tmp_path / "checkpoint").rename(tmp_path / "old-checkpoint")
     batches = run_available(read_stream(spark, tmp_path), tmp_path)
-    offsets = [row["offset"] for batch_id in sorted(batches) for row in batches[batch_id]]
+    offsets = [row.offset for batch_id in sorted(batches) for row in batches[batch_id]]
     assert offsets == list(range(start, 60))
 
 
 def test_a_running_query_gets_what_is_appended_(spark, tmp_path, writer):
     writer.append(new_records(3))
     seen = []
+
+    def see(batch, _batch_id):
+        seen.extend(events_in(row.events for row in batch.collect()))
+
     query = (
         read_stream(spark, tmp_path)
-        .writeStream.foreachBatch(lambda batch, _id: seen.extend(batch.collect()))
+        .writeStream.foreachBatch(see)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .start()
     )
@@ -165,11 +183,11 @@ def test_a_batch_of_large_events_ends_before_it_has_its_number_of_events(
 ):
     writer.append([NewRecord("k", "t", b"x" * 400_000) for _ in range(10)])
     monkeypatch.setattr(source, "MAX_BATCH_BYTES", 1_000_000)
-    reader = source.HelmstreamLogStreamReader(str(tmp_path / "events"), CAP, None)
+    reader = source.HelmstreamLogStreamReader(str(tmp_path / "events"), LAYOUT, CAP, None)
     start, sizes = reader.initialOffset(), []
     while True:
         batches, end = reader.read(start)
-        rows = sum(batch.num_rows for batch in batches)
+        rows = len(events_of(batches))
         assert end["offset"] - start["offset"] == rows
         if not rows:
             break
@@ -196,9 +214,9 @@ def test_what_goes_on_to_come_is_gathered_into_a_batch(
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=look_later)
     monkeypatch.setattr(source, "time", clock)
     monkeypatch.setattr(source, "GATHER_S", gather_s)
-    reader = source.HelmstreamLogStreamReader(str(tmp_path / "events"), CAP, 0)
+    reader = source.HelmstreamLogStreamReader(str(tmp_path / "events"), LAYOUT, CAP, 0)
     batches, end = reader.read({"offset": 0})
-    assert end == {"offset": expected} == {"offset": sum(one.num_rows for one in batches)}
+    assert end == {"offset": expected} == {"offset": len(events_of(batches))}
 
 
 def test_a_batch_that_is_run_again_is_read_where_the_head_is_an_older_one(tmp_path, writer):
@@ -210,10 +228,9 @@ def test_a_batch_that_is_run_again_is_read_where_the_head_is_an_older_one(tmp_pa
     seen = tmp_path / "seen"
     shutil.copytree(tmp_path / "events", seen)
     (seen / "head").write_bytes(older)
-    reader = source.HelmstreamLogStreamReader(str(seen), CAP, 0)
+    reader = source.HelmstreamLogStreamReader(str(seen), LAYOUT, CAP, 0)
     batches = reader.readBetweenOffsets({"offset": 2}, {"offset": 63})
-    rows = [row for one in batches for row in one.to_pylist()]
-    assert [row["offset"] for row in rows] == list(range(2, 63))
+    assert [one.offset for one in events_of(batches)] == list(range(2, 63))
     assert source._reader(str(seen)).end_offset() == 3
     with pytest.raises(CorruptLog, match="1 more records were durable"):
         list(reader.readBetweenOffsets({"offset": 62}, {"offset": 64}))

@@ -22,6 +22,7 @@ from state.routing import (
     GROUP_SLOTS,
     Layout,
     machine_keys,
+    narrowed,
 )
 from streaming.job import run_job, start_query
 from streaming.log.api import NewRecord
@@ -141,8 +142,8 @@ def test_a_standby_follows_what_is_committed_and_reads_the_checkpoint_once(
 def folded_with(fold: Callable[..., Any], run: Run) -> Recorder:
     """Fold everything that is in the log with another function for a machine."""
     recorder = Recorder()
-    events = read_events(run.spark, run.folders.events, run.settings.event_log_batch_max_events)
-    routed = route(events, run.settings.layout)
+    layout, max_events = run.settings.layout, run.settings.event_log_batch_max_events
+    routed = route(read_events(run.spark, run.folders.events, layout, max_events), layout)
     query = for_each_batch(decide(routed, fold), run.folders.checkpoint, recorder.process)
     try:
         query.processAllAvailable()
@@ -246,6 +247,8 @@ def test_the_routers_column_is_the_rule(spark):
         assert {row.scope: tuple(row["keys"]) for row in keys} == {
             one: machine_keys(one, layout) for one in scopes
         }
+        narrow = {one: narrowed(one, layout) for one in scopes}
+        assert all(machine_keys(narrow[one], layout) == machine_keys(one, layout) for one in scopes)
 
 
 def test_routing_gives_each_machine_its_events_once(spark, tmp_path, log):

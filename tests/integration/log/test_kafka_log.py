@@ -67,9 +67,9 @@ def test_what_was_appended_is_read_the_same_again(writer, reader, log_topic):
         assert [one.offset for one in found] == list(range(9))
         assert [NewRecord(r.kind, r.key, r.payload, r.time_ms) for r in found] == wanted
     assert [one.offset for one in reader.read(4, 6)] == [4, 5]
-    table = [row for batch in reader.arrow_batches(2, 9) for row in batch.to_pylist()]
-    assert [row["offset"] for row in table] == list(range(2, 9))
-    assert table[0]["payload"] == b"\x00payload-2"
+    rows = [row for chunk in reader.event_rows(2, 9) for row in chunk]
+    assert [row[0] for row in rows] == list(range(2, 9))
+    assert rows[0][-1] == b"\x00payload-2"
     for start, end in ((0, 10), (10, 10), (-1, 2)):
         with pytest.raises(OffsetOutOfRange):
             reader.read(start, end)
@@ -244,8 +244,8 @@ def test_a_tail_is_told_of_new_records(writer, log_topic):
             writer.append(new_records(end - tail.end_offset(), tail.end_offset()))
             wait_for("all records", lambda end=end: tail.end_offset() >= end)
             assert tail.end_offset() == end
-        rows = [row for batch in tail.arrow_batches(1, 10) for row in batch.to_pylist()]
-        assert [row["offset"] for row in rows] == list(range(1, 10))
+        rows = [row for chunk in tail.event_rows(1, 10) for row in chunk]
+        assert [row[0] for row in rows] == list(range(1, 10))
         writer.truncate_before(5)
         with pytest.raises(OffsetOutOfRange, match=r"\[5, 10\)"):
-            list(tail.arrow_batches(3, 10))
+            list(tail.event_rows(3, 10))

@@ -6,13 +6,11 @@ import random
 from pathlib import Path
 
 import psutil
-import pyarrow as pa
 import pytest
 
 from streaming.log import embedded_read_segment
 from streaming.log.api import LogRecord, NewRecord, OffsetOutOfRange
 from streaming.log.embedded import EmbeddedLogReader
-from streaming.log.embedded_arrow import LOG_SCHEMA
 
 
 @pytest.fixture
@@ -38,13 +36,11 @@ def test_any_range_in_any_order_is_exact(folder, large):
             assert [record.payload for record in records] == large[start:end]
 
 
-def test_columns_hold_what_records_hold(folder, large):
+def test_rows_hold_what_records_hold(folder, large):
     with EmbeddedLogReader(folder) as reader:
-        columns = pa.Table.from_batches(reader.arrow_batches(1000, 3000))
-        assert columns.schema == LOG_SCHEMA
-        assert columns.schema.field("offset").type == pa.int64()
-        assert [LogRecord(**row) for row in columns.to_pylist()] == list(reader.read(1000, 3000))
-        assert list(reader.arrow_batches(7, 7)) == []
+        rows = [row for chunk in reader.event_rows(1000, 3000) for row in chunk]
+        assert [LogRecord(*row) for row in rows] == list(reader.read(1000, 3000))
+        assert list(reader.event_rows(7, 7)) == []
 
 
 def test_the_segment_of_a_time_is_found_without_reading_a_record(folder, open_writer, monkeypatch):
@@ -106,7 +102,7 @@ def test_ranges_outside_of_the_log_are_refused_at_once(folder, open_writer, reco
             reader.read(3, 2)
 
 
-def test_columns_before_what_is_retained_are_refused_with_what_the_log_has(
+def test_rows_before_what_is_retained_are_refused_with_what_the_log_has(
     folder, open_writer, records
 ):
     writer = open_writer(segment_bytes=1)
@@ -115,7 +111,7 @@ def test_columns_before_what_is_retained_are_refused_with_what_the_log_has(
     writer.truncate_before(7)
     refused = pytest.raises(OffsetOutOfRange, match=r"offset 2 is outside .* \[7, 9\)")
     with EmbeddedLogReader(folder) as reader, refused:
-        reader.arrow_batches(2, 4)
+        reader.event_rows(2, 4)
 
 
 def test_a_range_that_retention_takes_while_it_is_read_is_refused(folder, open_writer, records):

@@ -134,7 +134,7 @@ def test_any_flipped_byte_in_the_middle_is_named_and_what_is_before_it_is_read(
         with pytest.raises(CorruptLog, match=r"at byte .*, offset 2: "):
             before.extend(record.key for record in reader.read(0, 5))
         with pytest.raises(CorruptLog):
-            list(reader.arrow_batches(0, 5))
+            list(reader.event_rows(0, 5))
     file.write_bytes(whole)
     with EmbeddedLogReader(folder) as reader:
         assert len(list(reader.read(0, 5))) == 5

@@ -10,7 +10,7 @@ import pytest
 from checkpoints.replay import States, fold_batch
 from state.events import Event
 from state.routing import GROUP_SLOTS, Layout
-from streaming.decided_rows import FOLDED, folded_batch
+from streaming.decided_rows import folded_batch, said
 from streaming.folding import fold_range
 from streaming.log.api import NewRecord, OffsetOutOfRange
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
@@ -87,6 +87,7 @@ def test_the_querys_rows_say_what_a_fold_here_yields(reader, log):
 
 def test_a_batch_may_fold_nothing_or_decide_nothing():
     assert folded_batch(SCHEMA.empty_table()) is None
-    rows = pa.table([[4, 3], [9, 8], [FOLDED, FOLDED], [b"", b""]], schema=SCHEMA)
+    events = [Event(4, 9, "timer_due", "", b"{}"), Event(3, 8, "timer_due", "", b"{}")]
+    rows = pa.table({"said": [said([one], []) for one in events]}, SCHEMA)
     found: Any = folded_batch(rows)
     assert (found.decisions, found.time_ms, found.end_offset) == ([], {4: 9, 3: 8}, 5)
