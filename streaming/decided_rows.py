@@ -10,6 +10,7 @@ import marshal
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -20,6 +21,17 @@ from state.groups.buckets import bucket_of_key, timer_name
 from state.merge import MergedDecision, merge
 
 OUTPUT_SCHEMA = "said binary"
+
+
+class _Said(NamedTuple):
+    """What one machine says: rows of (offset, kind, body); the other fields as in FoldedBatch."""
+
+    decisions: list[tuple[int, str, bytes]]
+    time_ms: dict[int, int]
+    end_offset: int
+    loading: bool
+    rung: dict[str, int]
+
 
 _LOADING_AFTER: Mapping[str, bool] = {
     EventKind.CONTROLLER_ELECTED: True,
@@ -70,21 +82,22 @@ def said(events: Sequence[Event], decisions: Iterable[Decision]) -> bytes:
     times = {event.offset: event.time_ms for event in events}
     last = events[-1].offset
     of_decisions = {offset: times[offset] for offset in (*(row[0] for row in rows), last)}
-    return marshal.dumps((rows, of_decisions, last + 1, load_goes_on(events), rung_timers(events)))
+    one = _Said(rows, of_decisions, last + 1, load_goes_on(events), rung_timers(events))
+    return marshal.dumps(tuple(one))
 
 
 def folded_batch(rows: pa.Table) -> FoldedBatch | None:
     """Return what the operators' rows (see OUTPUT_SCHEMA) make up; None when nothing was folded."""
     # The operators of the same query have made them.
-    machines = [marshal.loads(one) for one in rows.column("said").to_pylist()]  # noqa: S302
+    machines = [_Said(*marshal.loads(one)) for one in rows.column("said").to_pylist()]  # noqa: S302
     if not machines:
         return None
     decisions: list[Decision] = []
     times: dict[int, int] = {}
     rung: dict[str, int] = {}
-    for decided, of_decisions, _, _, of_timers in machines:
-        decisions += [Decision(offset, DecisionKind(kind), body) for offset, kind, body in decided]
-        times |= of_decisions
-        rung |= of_timers
-    end = max(one[2] for one in machines)
-    return FoldedBatch(merge(decisions), times, end, any(one[3] for one in machines), rung)
+    for one in machines:
+        decisions += [Decision(at, DecisionKind(kind), body) for at, kind, body in one.decisions]
+        times |= one.time_ms
+        rung |= one.rung
+    end, loading = max(one.end_offset for one in machines), any(one.loading for one in machines)
+    return FoldedBatch(merge(decisions), times, end, loading, rung)

@@ -51,6 +51,11 @@ asks again as soon as it is told that there are none, through several processes.
 _ROW_BYTES = 40
 """What counts for a record beside its payload."""
 
+_NEEDED: Mapping[str, str] = {
+    "path": "the folder of the log or its URL",
+    "slots": "over how many slots the query spreads topics",
+    "group_slots": "over how many slots it spreads groups",
+}
 _BATCH_SCHEMA = pa.schema([("scope", pa.int64()), ("events", pa.binary())])
 _scope = lru_cache(maxsize=1 << 16)(scope)
 
@@ -66,19 +71,22 @@ class HelmstreamLogSource(DataSource):
         return SOURCE_SCHEMA
 
     def simpleStreamReader(self, schema: StructType) -> HelmstreamLogStreamReader:
-        path = self.options.get("path")
-        if not path:
-            raise ValueError(
-                f"{SOURCE_NAME} needs the option 'path': the folder of the log or its URL"
-            )
+        path = self._needed("path")
+        layout = Layout(int(self._needed("slots")), int(self._needed("group_slots")))
         return HelmstreamLogStreamReader(
             path,
-            Layout(int(self.options["slots"]), int(self.options["group_slots"])),
+            layout,
             int(self.options.get("max_events_per_batch", MAX_EVENTS_PER_BATCH)),
             self._offset("start_offset"),
             end_offset=self._offset("end_offset"),
             what_if=orjson.loads(self.options.get("what_if", "{}")),
         )
+
+    def _needed(self, option: str) -> str:
+        given = self.options.get(option)
+        if not given:
+            raise ValueError(f"{SOURCE_NAME} needs the option {option!r}: {_NEEDED[option]}")
+        return given
 
     def _offset(self, option: str) -> int | None:
         given = self.options.get(option)

@@ -245,7 +245,10 @@ def test_a_query_that_is_ahead_of_its_log_says_so(spark, tmp_path, writer):
 
 
 def test_what_the_options_must_be(spark, tmp_path, writer):
-    with pytest.raises(Exception, match="needs the option 'path'"):
-        run_available(spark.readStream.format("helmstream_log").load(), tmp_path)
+    stream = spark.readStream.format("helmstream_log")
+    with pytest.raises(Exception, match="needs the option 'path': the folder of the log"):
+        run_available(stream.load(), tmp_path)
+    with pytest.raises(Exception, match="needs the option 'slots': over how many slots"):
+        run_available(stream.option("path", str(tmp_path / "events")).load(), tmp_path)
     with pytest.raises(Exception, match="max_events_per_batch=0 is not positive"):
         run_available(read_stream(spark, tmp_path, max_events_per_batch="0"), tmp_path)
