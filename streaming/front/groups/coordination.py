@@ -176,10 +176,13 @@ class GroupCoordination:
     def _note_asked(
         self, kind: EventKind, group: str, payload: dict[str, Any], reply: PendingReply
     ) -> None:
-        """Note that a member waits for an answer. Who wants a session that is shorter than allowed
-        is refused by the machine, which begins none.
+        """Note that a member waits for an answer, unless there is one. Who wants a session that is
+        shorter than allowed is refused by the machine, which begins none.
         """
         member: str = payload.get("member") or payload.get("new_member") or ""
+        if reply.done():
+            self._sessions.heard(group, member)
+            return
         least_ms = self._config["group.min.session.timeout.ms"]
         if kind is EventKind.JOIN_GROUP_REQUESTED and payload["session_timeout_ms"] >= least_ms:
             timeouts = Timeouts(

@@ -198,7 +198,10 @@ class GroupRequests:
             failure = reply.exception()
             on_reply(reply.result() if failure is None else {"error": _error_of(api, failure)})
 
-        reply.add_done_callback(decided)
+        if reply.done():
+            decided(reply)
+        else:
+            reply.add_done_callback(decided)
 
     def _asked(
         self, api: GroupApi, group: str | None, version: int, payload: dict[str, Any]
