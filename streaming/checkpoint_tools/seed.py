@@ -103,7 +103,7 @@ def take_over(
     for frame in frames:
         for data in frame["state"]:
             state.update((packed(bytes(data)),))
-    nothing: dict[str, list[object]] = {"offset": [], "time_ms": [], "kind": [], "body": []}
+    nothing: dict[str, list[object]] = {"said": []}
     yield pd.DataFrame(nothing)
 
 

@@ -3,14 +3,15 @@
 Options: `path` (the log's folder, or a topic's URL), `max_events_per_batch`, `start_offset` (of a
 query without a checkpoint; the first retained offset unless given), `end_offset` (where to stop;
 without it the query follows the log), `what_if` (settings to change in the events, as JSON),
-`slots` and `group_slots` (the query's). A row is a parcel of the events that the same machines
-fold; which these are is a column, so that the router needs no Python of its own.
+`slots` and `group_slots` (the query's). With these a row is a parcel of the events that the same
+machines fold; which these are is a column, so that the router needs no Python of its own. Without
+them, for who reads a log in a query of another kind, a row is a record.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -28,7 +29,8 @@ from streaming.log.event_rows import EventRow, parcel
 from streaming.log.location import KafkaTopic, log_location
 
 SOURCE_NAME = "helmstream_log"
-SOURCE_SCHEMA = "scope long, events binary"
+PARCEL_SCHEMA = "scope long, events binary"
+RECORD_SCHEMA = "offset long, time_ms long, kind string, key string, payload binary"
 MAX_EVENTS_PER_BATCH = 10_000
 LOG_CLUSTER_TIMEOUT_MS = 30_000
 """How long a batch waits for a log cluster that is away before the query fails."""
@@ -51,12 +53,16 @@ asks again as soon as it is told that there are none, through several processes.
 _ROW_BYTES = 40
 """What counts for a record beside its payload."""
 
-_NEEDED: Mapping[str, str] = {
-    "path": "the folder of the log or its URL",
-    "slots": "over how many slots the query spreads topics",
-    "group_slots": "over how many slots it spreads groups",
-}
-_BATCH_SCHEMA = pa.schema([("scope", pa.int64()), ("events", pa.binary())])
+_PARCELS = pa.schema([("scope", pa.int64()), ("events", pa.binary())])
+_RECORDS = pa.schema(
+    [
+        ("offset", pa.int64()),
+        ("time_ms", pa.int64()),
+        ("kind", pa.string()),
+        ("key", pa.string()),
+        ("payload", pa.binary()),
+    ]
+)
 _scope = lru_cache(maxsize=1 << 16)(scope)
 
 
@@ -68,25 +74,30 @@ class HelmstreamLogSource(DataSource):
         return SOURCE_NAME
 
     def schema(self) -> str:
-        return SOURCE_SCHEMA
+        return RECORD_SCHEMA if self._layout() is None else PARCEL_SCHEMA
 
     def simpleStreamReader(self, schema: StructType) -> HelmstreamLogStreamReader:
-        path = self._needed("path")
-        layout = Layout(int(self._needed("slots")), int(self._needed("group_slots")))
+        path = self.options.get("path")
+        if not path:
+            raise ValueError(
+                f"{SOURCE_NAME} needs the option 'path': the folder of the log or its URL"
+            )
         return HelmstreamLogStreamReader(
             path,
-            layout,
+            self._layout(),
             int(self.options.get("max_events_per_batch", MAX_EVENTS_PER_BATCH)),
             self._offset("start_offset"),
             end_offset=self._offset("end_offset"),
             what_if=orjson.loads(self.options.get("what_if", "{}")),
         )
 
-    def _needed(self, option: str) -> str:
-        given = self.options.get(option)
-        if not given:
-            raise ValueError(f"{SOURCE_NAME} needs the option {option!r}: {_NEEDED[option]}")
-        return given
+    def _layout(self) -> Layout | None:
+        slots, group_slots = self.options.get("slots"), self.options.get("group_slots")
+        if slots is None and group_slots is None:
+            return None
+        if slots is None or group_slots is None:
+            raise ValueError(f"{SOURCE_NAME} needs both of 'slots' and 'group_slots', or neither")
+        return Layout(int(slots), int(group_slots))
 
     def _offset(self, option: str) -> int | None:
         given = self.options.get(option)
@@ -100,6 +111,8 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
     Python worker of its own; docs/adr/0002-event-log-source.md has the measurements. Iterators of
     batches are those of lists, since Spark copies them.
 
+    layout: of the query that takes parcels; None for records.
+
     Raises:
         ValueError: `max_events_per_batch` is not positive.
     """
@@ -107,7 +120,7 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
     def __init__(
         self,
         path: str,
-        layout: Layout,
+        layout: Layout | None,
         max_events_per_batch: int,
         start_offset: int | None,
         *,
@@ -156,7 +169,7 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
             size_bytes += sum(len(payload) + _ROW_BYTES for *_, payload in chunk)
             if size_bytes >= MAX_BATCH_BYTES:
                 break
-        return iter([self._parcels(rows)]), {"offset": first + len(rows)}
+        return iter([self._batch(rows)]), {"offset": first + len(rows)}
 
     def _end_beyond(self, first: int) -> int:
         """Return the log's end: waited for when it is not beyond `first` yet, and once it is, while
@@ -179,7 +192,7 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
         self, start: dict[str, int], end: dict[str, int]
     ) -> Iterator[pa.RecordBatch]:
         rows = [row for chunk in self._rows(start["offset"], end["offset"]) for row in chunk]
-        return iter([self._parcels(rows)])
+        return iter([self._batch(rows)])
 
     def open(self) -> None:
         """Reach the log, which reading does too; for who reads without Spark.
@@ -201,15 +214,10 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
             return (_rewritten(rows, self._what_if) for rows in chunks)
         return chunks
 
-    def _parcels(self, rows: Iterable[EventRow]) -> pa.RecordBatch:
-        """Return a row for each set of machines that events are for."""
-        by_scope: dict[int, list[EventRow]] = {}
-        for row in rows:
-            of = narrowed(_scope(row[2], row[3]), self._layout)
-            by_scope.setdefault(of, []).append(row)
-        scopes = pa.array(by_scope, pa.int64(), size=len(by_scope))
-        parcels = pa.array(map(parcel, by_scope.values()), pa.binary(), size=len(by_scope))
-        return pa.RecordBatch.from_arrays([scopes, parcels], schema=_BATCH_SCHEMA)
+    def _batch(self, rows: Sequence[EventRow]) -> pa.RecordBatch:
+        if self._layout is None:
+            return pa.record_batch([*zip(*rows, strict=True)], schema=_RECORDS)
+        return _parcels(rows, self._layout)
 
 
 class RowReader(LogReader, Protocol):
@@ -235,6 +243,16 @@ def _reader(path: str) -> RowReader:
 
         return KafkaTail(where, LOG_CLUSTER_TIMEOUT_MS)
     return EmbeddedLogReader(where)
+
+
+def _parcels(rows: Iterable[EventRow], layout: Layout) -> pa.RecordBatch:
+    """Return a row for each set of machines that events are for."""
+    by_scope: dict[int, list[EventRow]] = {}
+    for row in rows:
+        by_scope.setdefault(narrowed(_scope(row[2], row[3]), layout), []).append(row)
+    scopes = pa.array(by_scope, pa.int64(), size=len(by_scope))
+    parcels = pa.array(map(parcel, by_scope.values()), pa.binary(), size=len(by_scope))
+    return pa.RecordBatch.from_arrays([scopes, parcels], schema=_PARCELS)
 
 
 def _rewritten(rows: Iterable[EventRow], what_if: Mapping[str, bool | int]) -> list[EventRow]:

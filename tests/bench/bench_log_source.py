@@ -24,7 +24,7 @@ from state.routing import Layout
 from streaming.log import source
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
-from streaming.log.source import SOURCE_SCHEMA, HelmstreamLogSource, HelmstreamLogStreamReader
+from streaming.log.source import PARCEL_SCHEMA, HelmstreamLogSource, HelmstreamLogStreamReader
 
 LAYOUT = Layout(8, 16)
 WARM_UP = 12
@@ -93,7 +93,7 @@ class PartitionedSource(DataSource):
         return "partitioned"
 
     def schema(self):
-        return SOURCE_SCHEMA
+        return PARCEL_SCHEMA
 
     def streamReader(self, schema):
         return PartitionedReader(self.options["path"])

@@ -248,7 +248,7 @@ def test_what_the_options_must_be(spark, tmp_path, writer):
     stream = spark.readStream.format("helmstream_log")
     with pytest.raises(Exception, match="needs the option 'path': the folder of the log"):
         run_available(stream.load(), tmp_path)
-    with pytest.raises(Exception, match="needs the option 'slots': over how many slots"):
-        run_available(stream.option("path", str(tmp_path / "events")).load(), tmp_path)
+    with pytest.raises(Exception, match="needs both of 'slots' and 'group_slots', or neither"):
+        run_available(stream.option("slots", 4).load(), tmp_path)
     with pytest.raises(Exception, match="max_events_per_batch=0 is not positive"):
         run_available(read_stream(spark, tmp_path, max_events_per_batch="0"), tmp_path)
