@@ -54,7 +54,13 @@ async def channel_to(
     serve: Serve, backoff_ms: int, *, name: str = "", timeout_s: float = WAIT_S
 ) -> AsyncIterator[BrokerChannel]:
     """Run a channel to a broker of a name, else of an address, that serves connections so."""
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 24)
+    accepted: list[asyncio.StreamWriter] = []
+
+    async def noted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(writer)
+        await serve(reader, writer)
+
+    server = await asyncio.start_server(noted, "127.0.0.1", 0, limit=1 << 24)
     host, port = server.sockets[0].getsockname()[:2]
     channel = BrokerChannel(
         1,
@@ -73,6 +79,9 @@ async def channel_to(
     finally:
         running.cancel()
         server.close()
+        for writer in accepted:
+            writer.transport.abort()  # who serves it may be cancelled before it has closed it
+        await asyncio.wait([running], timeout=WAIT_S)
 
 
 async def read_request(reader: asyncio.StreamReader) -> bytes:
