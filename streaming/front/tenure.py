@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from streaming.errors import ConfigurationError
 from streaming.front.rivals import Rivals
 from streaming.front.signals import IdTaken, RoleLost
 from streaming.observers.tree import WatchedTree
@@ -18,6 +17,7 @@ from streaming.zk.claim import (
     resign_controller,
 )
 from streaming.zk.client import ZkSession
+from streaming.zk.own_id import BrokersId, addresses, registered_as_holder
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
@@ -25,13 +25,8 @@ from streaming.zk.znodes import (
     BrokerZNode,
     broker_bytes,
     broker_path,
-    parse_broker,
     parse_controller_id,
 )
-
-
-class BrokersId(ConfigurationError):
-    """Our id is that of a broker."""
 
 
 class Tenure:
@@ -73,12 +68,9 @@ class Tenure:
         # In this order: a session that ends in between takes both, and no registration is seen
         # without its /controller.
         holder, registered = self._session.get(CONTROLLER_PATH), self._session.get(path)
-        if registered is not None and not _registered_as_holder(registered, holder):
-            if elsewhere := _address_elsewhere(registered, endpoints):
-                raise BrokersId(
-                    f"controller.id = {self._controller_id} is the id of a broker at {elsewhere}:"
-                    " set it to an id that no broker has"
-                )
+        if registered is not None and not registered_as_holder(registered, holder):
+            if _is_elsewhere(registered, endpoints):
+                raise BrokersId(self._controller_id, registered)
             raise IdTaken(
                 f"{path} is registered by another process; if it is there for longer than a session"
                 f" timeout, controller.id = {self._controller_id} is a broker's: set it to an id"
@@ -144,30 +136,12 @@ class Tenure:
         return resign_controller(self._session, claim)
 
 
-def _address_elsewhere(registered: ZNode, endpoints: Sequence[Endpoint]) -> str | None:
-    """Return where a registration says that its process is reached, None when that is one of our
-    endpoints or cannot be read.
+def _is_elsewhere(registered: ZNode, endpoints: Sequence[Endpoint]) -> bool:
+    """Return whether a registration says that its process is reached at none of our endpoints;
+    False when it cannot be read.
 
     What an earlier session of ours left has our endpoints, unless this node is announced elsewhere
     since.
     """
-    try:
-        theirs = [(end.host, end.port) for end in parse_broker(registered.data).endpoints]
-    except ValueError:
-        return None
-    ours = {(end.host, end.port) for end in endpoints}
-    if not theirs or not ours.isdisjoint(theirs):
-        return None
-    host, port = theirs[0]
-    return f"{host}:{port}"
-
-
-def _registered_as_holder(registered: ZNode, holder: ZNode | None) -> bool:
-    """Return whether a registration is that of a front which has the role.
-
-    A front claims first. A broker registers first, also one that has the role itself
-    (KafkaServer.startup, KafkaController.processRegisterBrokerAndReelect).
-    """
-    if holder is None or registered.ephemeral_owner != holder.ephemeral_owner:
-        return False
-    return registered.czxid > holder.czxid
+    theirs = addresses(registered)
+    return bool(theirs) and {(end.host, end.port) for end in endpoints}.isdisjoint(theirs)

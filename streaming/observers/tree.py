@@ -104,13 +104,14 @@ class WatchedTree:
         """Read one znode, leaving a watch even when it is missing."""
         return self.session.get(path, self._watch)
 
-    def get_many(self, paths: Sequence[str]) -> list[ZNode | None]:
-        """Read many znodes, leaving a watch on each that exists (None: it does not, no watch).
+    def get_many(self, paths: Sequence[str], *, await_missing: bool = False) -> list[ZNode | None]:
+        """Read many znodes (None: it is missing), leaving a watch on each that exists, and with
+        await_missing on each other one too.
 
         Watches that go with a broken connection are not set again: when it comes back all is marked
         dirty. Errors as `streaming.zk.multiread.read_many`.
         """
-        return read_and_watch(self.session, paths, self._raw_watch)
+        return read_and_watch(self.session, paths, self._raw_watch, await_missing=await_missing)
 
     def _on_event(self, event: WatchEvent) -> None:
         self._dirty.mark(Dirty(frozenset([event.path])))

@@ -8,6 +8,7 @@ from state.partitions.reassignment import Motion
 from streaming.shadow.leadership import Leadership, Partition
 from streaming.shadow.partition_book import PartitionBook
 from streaming.shadow.topic_book import TopicBook
+from streaming.shadow.verdicts import Verdict
 
 _NOWHERE = Motion(())
 
@@ -71,16 +72,16 @@ class Books:
             self.partitions.pop((topic, number), None)
             self.open_partitions.discard((topic, number))
 
-    def replace(self, book: TopicBook) -> None:
-        """Go on from a topic as ZooKeeper has it."""
+    def replace(self, book: TopicBook, now_ms: int) -> list[Verdict]:
+        """Go on from a topic as ZooKeeper has it; return what is said of its partitions."""
         if book.live is None:
             self.forget(book.name)
-            return
+            return []
         book.replace(book.live)
-        for number in book.live:
-            of_topic = self.partitions.get((book.name, number))
-            if of_topic is not None:
-                of_topic.begin(of_topic.live)
+        partitions = (self.partitions.get((book.name, number)) for number in book.live)
+        return [
+            one for each in partitions if each is not None for one in each.replace(self, now_ms)
+        ]
 
     def live_states(self, book: TopicBook) -> list[Leadership | None]:
         """Return the live states of a topic's partitions."""

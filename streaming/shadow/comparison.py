@@ -16,11 +16,10 @@ from streaming.shadow.guesses import Ask
 from streaming.shadow.leadership import assignment_of
 from streaming.shadow.looks import Load, Look, SeenTopic
 from streaming.shadow.our_decisions import apply_decisions
-from streaming.shadow.partition_book import AwaitedChange, PartitionBook
 from streaming.shadow.requests import Requests
 from streaming.shadow.topic_book import TopicBook
 from streaming.shadow.topic_events import removed, topic_events
-from streaming.shadow.verdicts import Status, Verdict
+from streaming.shadow.verdicts import Verdict
 
 
 @dataclass(slots=True)
@@ -65,9 +64,9 @@ class Comparison:
     def begin(self, load: Load) -> list[Verdict]:
         """Start afresh from a load; what waited is passed over."""
         verdicts = [
-            _passed_over(book, one, "another controller was elected")
+            verdict
             for book in self._books.partitions.values()
-            for one in book.open
+            for verdict in book.passed_over("another controller was elected")
         ]
         self._books.begin(load.held)
         self._epoch = load.epoch
@@ -82,8 +81,9 @@ class Comparison:
             if record.kind == EventKind.TOPIC_OBSERVED:
                 before = self._books.topics.get(record.key)
                 if before is not None and before.live is None:
-                    folded.append(removed(before))
-                    self._said.append(before.deleted_without_us())
+                    if before.ended is None:
+                        folded.append(removed(before))
+                    self._said.append(before.gone_for_them())
                     self._books.forget(before.name)
                 self._observed(orjson.loads(record.payload), now_ms)
             if record.kind == EventKind.TOPIC_DELETION_WITHDRAWN:
@@ -165,16 +165,6 @@ class Comparison:
         if ruling.settled:
             self._books.open_topics.discard(book.name)
         if ruling.replace:
-            self._books.replace(book)
-
-
-def _passed_over(book: PartitionBook, decided: AwaitedChange, why: str) -> Verdict:
-    return Verdict(
-        Status.PASSED_OVER,
-        decided.kind,
-        *book.subject,
-        decided.offset,
-        decided.state.as_json(),
-        None if book.live is None else book.live.as_json(),
-        why,
-    )
+            settled.verdicts += self._books.replace(book, seen_ms)
+        if ruling.forget:
+            self._books.forget(book.name)

@@ -35,8 +35,8 @@ class Look:
     """Results were read before inputs, so that no result is older than its input.
 
     inputs: events in order. states, topics: what changed; None: it is gone. load: set when
-    everything that was known is out of date. time_ms, over_ms: wall clock when it began and ended;
-    what was written before it began is in it or in an earlier one.
+    everything that was known is out of date. time_ms, over_ms: steady clock when it began and
+    ended; what was written before it began is in it or in an earlier one.
     """
 
     time_ms: int

@@ -17,7 +17,7 @@ from state.reply_bodies import ControllerApi, partition_errors
 from streaming.shadow.books import Books
 from streaming.shadow.leadership import from_row
 from streaming.shadow.partition_book import AwaitedChange
-from streaming.shadow.verdicts import Status, Verdict
+from streaming.shadow.verdicts import Verdict
 
 
 def apply_decisions(
@@ -25,7 +25,8 @@ def apply_decisions(
 ) -> list[Verdict]:
     """Apply our machine's decisions; return what those that end a topic show.
 
-    void: they are not compared, the live controller had no reason to decide now.
+    void: they are not compared, the live controller had no reason to decide now. The next step of a
+    move that is under way is, and may be missed.
     """
     verdicts: list[Verdict] = []
     decisions = list(decisions)
@@ -41,9 +42,9 @@ def apply_decisions(
             case DecisionKind.STOP_REPLICAS:
                 _stopped(books, one)
             case DecisionKind.REWRITE_ASSIGNMENT | DecisionKind.COMPLETE_REASSIGNMENT:
-                _rewritten(books, one, now_ms, void)
+                _rewritten(books, one, now_ms)
             case DecisionKind.DELETE_TOPIC:
-                verdicts += _deleted(books, one)
+                verdicts += _deleted(books, one, now_ms, void)
             case DecisionKind.UNMARK_TOPIC_DELETION:
                 _unmarked(books, orjson.loads(one.body)["topic"])
             case DecisionKind.REPLY:
@@ -83,7 +84,7 @@ def _changed(
         if state.version < 0:
             continue  # it never had a leader
         book = books.opened(subject)
-        written = "write" in row["actions"] and not void
+        written = "write" in row["actions"] and (not void or books.reassigning(subject))
         decided = AwaitedChange(decision.offset, row["rule"], state) if written else None
         book.decided(decided, state, now_ms)
 
@@ -96,33 +97,26 @@ def _stopped(books: Books, decision: MergedDecision) -> None:
             book.stopped.add((row["broker"], row["partition"]))
 
 
-def _rewritten(books: Books, decision: MergedDecision, now_ms: int, void: bool) -> None:
+def _rewritten(books: Books, decision: MergedDecision, now_ms: int) -> None:
     body: RewriteAssignment = orjson.loads(decision.body)
     book = books.topics.get(body["topic"])
     if book is not None:
         book.decided(decision.offset, decision.kind, body, now_ms)
-        if void:
-            book.open.clear()
         books.open_topics.add(book.name)
 
 
-def _deleted(books: Books, decision: MergedDecision) -> list[Verdict]:
+def _deleted(
+    books: Books, decision: MergedDecision, now_ms: int, void: bool
+) -> tuple[Verdict, ...]:
     book = books.topics.get(orjson.loads(decision.body)["topic"])
     if book is None:
-        return []
-    books.forget(book.name)
-    gone = book.live is None
-    return [
-        Verdict(
-            Status.AGREED if gone else Status.MISSED,
-            decision.kind,
-            book.name,
-            None,
-            decision.offset,
-            "gone",
-            "gone" if gone else "there",
-        )
-    ]
+        return ()
+    ruling = book.deleted(decision.offset, now_ms)
+    if void or ruling.forget:
+        books.forget(book.name)
+    else:
+        books.open_topics.add(book.name)
+    return ruling.verdicts
 
 
 def _unmarked(books: Books, topic: str) -> None:

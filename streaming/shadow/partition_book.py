@@ -56,6 +56,8 @@ class PartitionBook:
     changed_ms: int = 0
     refusal: str = ""
     _tried: set[str] = field(default_factory=set)
+    _said: tuple[Leadership | None, Leadership | None] | None = None
+    """(mine, live) of the difference that was said last."""
 
     def decided(self, decided: AwaitedChange | None, state: Leadership, now_ms: int) -> None:
         """Take a row of our machine; decided: None when it only says what it knows."""
@@ -76,6 +78,17 @@ class PartitionBook:
         self.held, self.mine = held, held
         self.open.clear()
         self._tried.clear()
+
+    def replace(self, around: Surroundings, now_ms: int) -> tuple[Verdict, ...]:
+        """Go on from the live state, as the topic does; return what is said of what waited."""
+        said: tuple[Verdict, ...] = ()
+        if self.open and self.mine != self.live:
+            if now_ms - self.changed_ms >= around.window_ms:
+                said = self._diverge(Status.MISSED, over=True).verdicts
+            else:
+                said = self.passed_over("the topic differed, and was read again")
+        self.begin(self.live)
+        return said
 
     def rule(self, around: Surroundings, now_ms: int) -> Ruling:
         """Compare, and say what follows."""
@@ -203,22 +216,35 @@ class PartitionBook:
     def _overtaken(self, live: Leadership) -> Ruling:
         """Our decision rested on a state that was changed before it: decide again."""
         self.held = live
-        verdicts = tuple(
-            self._verdict(Status.PASSED_OVER, one.kind, one, "decided again on what came before it")
-            for one in self.open
-        )
+        verdicts = self.passed_over("decided again on what came before it")
         self.open.clear()
         return Ruling(verdicts, Ask(AskKind.OVERTAKEN, self.subject, state=live, basis=self.mine))
+
+    def passed_over(self, why: str) -> tuple[Verdict, ...]:
+        """Return that it cannot be seen any more whether what waits was done."""
+        return tuple(self._verdict(Status.PASSED_OVER, one.kind, one, why) for one in self.open)
 
     def _diverge(self, status: Status, over: bool) -> Ruling:
         """Wait for the window's end, then say so and go on from the live state."""
         if not over:
             return WAIT
+        if self._said_already():
+            # Decided once more after our machine was told how it is: it may come late.
+            return Ruling(settled=True)
         first = self.open[0] if self.open else None
         kind = self.open[-1].kind if self.open else "nothing_decided"
         verdict = self._verdict(status, kind, first, self.refusal)
         self.open.clear()
+        self._said = (self.mine, self.live)
         return Ruling((verdict,), self._adopt().ask)
+
+    def _said_already(self) -> bool:
+        if self._said is None or self._said[1] != self.live:
+            return False
+        before, mine = self._said[0], self.mine
+        return before == mine or (
+            before is not None and mine is not None and mine.agrees_with(before)
+        )
 
     def _decided_value(
         self, status: Status, decided: AwaitedChange | None

@@ -17,19 +17,21 @@ from streaming.observers.observers import Observers
 from streaming.observers.states import StateTuple
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.process.counters import Counters
-from streaming.process.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import steady_clock_ms
 from streaming.settings import Settings
 from streaming.shadow.leadership import Leadership, Partition, from_state
 from streaming.shadow.looks import Load, Look
 from streaming.shadow.states_reader import StatesReader, written_under
 from streaming.shadow.topics_reader import TopicsReader
 from streaming.zk.claim import ControllerClaim, epoch_of
+from streaming.zk.own_id import BrokersId, registered_as_holder
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
     LOG_DIR_EVENT_PATH,
+    broker_path,
     parse_log_dir_event,
 )
 
@@ -79,8 +81,8 @@ class _Watching:
 class ClusterReader:
     """Looks at a live cluster; used by one thread.
 
-    Every method raises the errors of streaming.zk.errors, and BrokenControllerZNode; a look that
-    failed is made again whole.
+    Every method raises the errors of streaming.zk.errors, BrokenControllerZNode and BrokersId; a
+    look that failed is made again whole.
     """
 
     def __init__(self, session: ZkReader, settings: Settings, wake: Callable[[], None]) -> None:
@@ -99,11 +101,11 @@ class ClusterReader:
 
     def look(self) -> Look:
         """Return what changed: results first, then inputs, then whether the controller did."""
-        look = Look(wall_clock_ms())  # before what is dirty is taken: what fires later is later
+        look = Look(steady_clock_ms())  # before what is dirty is taken: what fires later is later
         dirty = self.dirty.drain()
         try:
             look = self._look(look, dirty)
-            look.over_ms = wall_clock_ms()
+            look.over_ms = steady_clock_ms()
             return look
         except BaseException:
             self.dirty.mark(Dirty(reread_all=True))
@@ -120,7 +122,7 @@ class ClusterReader:
                 topics.configs_changed(topics.names())
             observers.look(
                 dirty,
-                brokers=observers.brokers.look,
+                brokers=lambda: self._look_at_brokers(observers),
                 notifications=self._look_at_notifications,
             )
         holder = self._tree.get(CONTROLLER_PATH)
@@ -162,6 +164,22 @@ class ClusterReader:
             counters=counters,
         )
         return _Watching(topics, observers)
+
+    def _look_at_brokers(self, observers: Observers) -> None:
+        """Append how the brokers changed; raises BrokersId when one has the id that stands for our
+        machine. It may stand for another helmstream, which has the role here.
+        """
+        own_id = self._settings.controller_id
+        holder = self._session.get(CONTROLLER_PATH)
+        registered = self._session.get(broker_path(own_id))
+        if (
+            registered is not None
+            and not registered_as_holder(registered, holder)
+            # A front registers after it claimed: there may be another one by now.
+            and self._session.get(CONTROLLER_PATH) == holder
+        ):
+            raise BrokersId(own_id, registered)
+        observers.brokers.look()
 
     def _look_at_notifications(self, dirty: Dirty) -> None:
         if LOG_DIR_EVENT_PATH in dirty:
@@ -205,7 +223,7 @@ class ClusterReader:
             ]
         )
         observers.configs.start()
-        observers.brokers.look()
+        self._look_at_brokers(observers)
         observers.configs.look_at_cluster_default()
         read, held = self._load_topics(topics, number)
         self._tree.children(LOG_DIR_EVENT_PATH)

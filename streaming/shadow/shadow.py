@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from state.decisions import DecisionKind
 from streaming.front.metric_families import COUNTERS
 from streaming.log.api import NewRecord
-from streaming.process.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import steady_clock_ms
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.engine import Engine
 from streaming.shadow.looks import Look
@@ -41,7 +41,7 @@ class Shadow:
     def __init__(self, engine: Engine, comparison: Comparison, report: Report) -> None:
         """Start with nothing known.
 
-        watching_since_ms: wall clock when the first read of the cluster was over; None before our
+        watching_since_ms: steady clock when the first read of the cluster was over; None before our
         machine has it. What happens from then on is compared.
         """
         self._engine = engine
@@ -139,11 +139,16 @@ class Watcher:
             return str(self._repeated)
         return "" if self._session.state is SessionState.HELD else "the connection is lost"
 
+    @property
+    def due(self) -> bool:
+        """Whether a look is under way, or is to be."""
+        return self._wake.is_set() or self._looking
+
     def seen_ms(self, now_ms: int) -> int:
         """Return until when all that was written is in `looks` or was, now_ms being the present:
         until the last look began when another one is due or ZooKeeper cannot be read.
         """
-        due = self._wake.is_set() or self._looking or self._session.state is not SessionState.HELD
+        due = self.due or self._session.state is not SessionState.HELD
         return self._seen_ms if due else now_ms
 
     def start(self) -> None:
@@ -194,7 +199,7 @@ def follow(
         try:
             look = watcher.looks.get(timeout=_TICK_S)
         except queue.Empty:
-            now_ms = wall_clock_ms()
+            now_ms = steady_clock_ms()
             seen_ms = watcher.seen_ms(now_ms)
             if watcher.looks.empty():  # asked last: one that came meanwhile is taken first
                 shadow.settle(seen_ms, now_ms)
@@ -225,9 +230,12 @@ def awaited(shadow: Shadow, watcher: Watcher) -> list[str]:
         found.append(f"ZooKeeper cannot be read: {watcher.trouble}")
     elif not shadow.loaded:
         found.append(_NO_CONTROLLER if watcher.found_something is False else _NOTHING_YET)
+    due = watcher.due  # asked first: a look that is over by now is among those untaken
     untaken = watcher.looks.qsize()
     if untaken and shadow.loaded:
         found.append(f"{untaken} looks at the cluster were not compared")
+    elif due and shadow.loaded and not found:
+        found.append("a look at the cluster was under way")
     waiting = shadow.comparison.unsettled
     if waiting:
         found.append(f"{waiting} partitions and topics wait for a match")

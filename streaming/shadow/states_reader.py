@@ -12,7 +12,6 @@ from streaming.observers.states import StateTuple, state_tuples
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.process.counters import Counters
 from streaming.shadow.leadership import Leadership, Partition, from_state
-from streaming.zk.types import ZNode
 from streaming.zk.znodes import parse_partition_states, partition_state_path
 
 logger = logging.getLogger(__name__)
@@ -85,10 +84,7 @@ class StatesReader:
         self._replaced.clear()
 
     def _read(self, paths: Sequence[str]) -> list[StateTuple | None]:
-        znodes: list[ZNode | None] = [
-            self._tree.get(path) if znode is None else znode
-            for path, znode in zip(paths, self._tree.get_many(paths), strict=True)
-        ]
+        znodes = self._tree.get_many(paths, await_missing=True)
         states = parse_partition_states(
             [None if znode is None else znode.data for znode in znodes],
             np.array([-1 if znode is None else znode.version for znode in znodes], dtype=np.int32),

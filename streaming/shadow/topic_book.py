@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state.bodies import RewriteAssignment, by_number
+from state.decisions import DecisionKind
 from state.partitions.reassignment import Motion
 from streaming.shadow.leadership import Assignment, assignment_of
 from streaming.shadow.verdicts import Difference, Status, Verdict
@@ -24,7 +25,8 @@ Targets = Mapping[int, tuple[int, ...] | None]
 class TopicRuling:
     """What a look at a book leads to. reassign: to be asked of our machine. mark, answers: it
     is to hear that the topic was marked, and that brokers deleted these (broker, partition)s.
-    replace: it is to take the topic as it is. settled: nothing is open any more.
+    replace: it is to take the topic as it is. forget: the book is closed, nobody has the topic any
+    more. settled: nothing is open any more.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -32,6 +34,7 @@ class TopicRuling:
     mark: bool = False
     answers: frozenset[tuple[int, int]] = frozenset()
     replace: bool = False
+    forget: bool = False
     settled: bool = False
 
 
@@ -44,7 +47,9 @@ class TopicBook:
     held: the live one that both agreed on last.
 
     open: (offset, kind) of our rewrites that wait to be seen. stopped: the (broker, partition)s
-    that our machine had deleted and waits for. changed_ms: when mine or live changed last.
+    that our machine had deleted and waits for. ended: offset of the event that our machine deleted
+    the topic after, before the live controller did; None: it has it. changed_ms: when mine or live
+    changed last.
     """
 
     name: str
@@ -55,8 +60,11 @@ class TopicBook:
     marked: bool = False
     stopped: set[tuple[int, int]] = field(default_factory=set)
     open: list[tuple[int, str]] = field(default_factory=list)
+    ended: int | None = None
     changed_ms: int = 0
     refusal: str = ""
+    _said: tuple[Assignment, Assignment | None] | None = None
+    """(mine, live) of the difference that was said last."""
     _asked: Targets | None = None
     _mark_asked: bool = False
     _answered: set[tuple[int, int]] = field(default_factory=set)
@@ -66,6 +74,7 @@ class TopicBook:
         if live != self.live:
             self.live, self.changed_ms = live, now_ms
             self._asked, self._mark_asked, self.refusal = None, False, ""
+            self._said = None
 
     def decided(self, offset: int, kind: str, body: RewriteAssignment, now_ms: int) -> None:
         """Take a rewrite of ours."""
@@ -74,6 +83,11 @@ class TopicBook:
         self.open.append((offset, kind))
         self.changed_ms = now_ms
 
+    def deleted(self, offset: int, now_ms: int) -> TopicRuling:
+        """Take that our machine deleted the topic, and rule about that."""
+        self.ended, self.changed_ms = offset, now_ms
+        return self._ended(offset, over=False)
+
     def replace(self, live: Assignment) -> None:
         """Go on from the topic as ZooKeeper has it."""
         self.mine = self.held = live
@@ -81,6 +95,8 @@ class TopicBook:
     def rule(self, window_ms: int, now_ms: int) -> TopicRuling:
         """Compare, and say what follows."""
         over = now_ms - self.changed_ms >= window_ms
+        if self.ended is not None:
+            return self._ended(self.ended, over=over)
         if self.live is None:
             return self._gone(over)
         if self.live == self.mine:
@@ -94,7 +110,18 @@ class TopicBook:
         if targets and targets != self._asked:
             self._asked = targets
             return TopicRuling(reassign=targets)
+        if (self.mine, self.live) == self._said:
+            # Decided once more after our machine was told how it is: it may come late.
+            return TopicRuling(settled=True)
         return self._differs() if over else WAIT
+
+    def _ended(self, offset: int, *, over: bool) -> TopicRuling:
+        if self.live is None:
+            return TopicRuling((self.deletion(Status.AGREED, offset, "gone"),), forget=True)
+        if not over:
+            return WAIT
+        self.ended, self.marked = None, False
+        return TopicRuling((self.deletion(Status.MISSED, offset, "there"),), replace=True)
 
     def _gone(self, over: bool) -> TopicRuling:
         if not self.marked and not self._mark_asked:
@@ -106,21 +133,22 @@ class TopicBook:
             return TopicRuling(answers=answers)
         if not over:
             return WAIT
-        return TopicRuling((self.deleted_without_us(),), replace=True)
+        return TopicRuling((self.gone_for_them(),), replace=True)
 
-    def deleted_without_us(self) -> Verdict:
-        """Return that the topic is gone while our machine waits for replicas of it."""
-        moving = any(one.in_progress for one in self.mine.values())
-        return Verdict(
-            Status.EXPLAINED if moving else Status.EXTRA,
-            "delete_topic",
-            self.name,
-            None,
-            None,
-            None,
-            "gone",
-            Difference.DELETION_DURING_REASSIGNMENT if moving else self._why_there(),
-        )
+    def gone_for_them(self) -> Verdict:
+        """Return that the topic is gone, and whether our machine still waits for replicas of it."""
+        if self.ended is not None:
+            return self.deletion(Status.AGREED, self.ended, "gone")
+        if any(one.in_progress for one in self.mine.values()):
+            why = Difference.DELETION_DURING_REASSIGNMENT
+            return self.deletion(Status.EXPLAINED, None, "gone", why)
+        return self.deletion(Status.EXTRA, None, "gone", self._why_there())
+
+    def deletion(self, status: Status, offset: int | None, live: str, why: str = "") -> Verdict:
+        """Return a verdict about the topic's end; offset: of the event that ours follows."""
+        decided = None if offset is None else "gone"
+        kind = DecisionKind.DELETE_TOPIC
+        return Verdict(status, kind, self.name, None, offset, decided, live, why)
 
     def _why_there(self) -> str:
         return "we wait for replicas" if self.marked else "we may not delete topics"
@@ -149,6 +177,7 @@ class TopicBook:
             status = Status.MISSED
         verdict = self._verdict(status, kind, offset)
         self.open.clear()
+        self._said = (self.mine, self.live)
         return TopicRuling((verdict,), replace=True)
 
     def _verdict(self, status: Status, kind: str, offset: int | None) -> Verdict:

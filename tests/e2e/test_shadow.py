@@ -121,10 +121,13 @@ class Stage:
         return [orjson.loads(line) for line in text.splitlines() if line.endswith(b"}")]
 
     def agreed(self, kind: str) -> set[str]:
-        """The topics of which decisions of a kind agreed."""
+        """The topics of which decisions of a kind agreed, where none differed."""
+        said = self.said()
+        diverged = [one for one in said if one.get("status") in {"differed", "missed", "extra"}]
+        assert diverged == [], "DIFFERENT"
         return {
             one["topic"]
-            for one in self.said()
+            for one in said
             if one.get("status") in {"agreed", "explained"} and one["kind"] == kind
         }
 

@@ -46,7 +46,7 @@ def live_cluster(connect: str) -> Iterator[ZkSession]:
         for path in (BROKER_IDS_PATH, TOPICS_PATH, DELETE_TOPICS_PATH):
             session.ensure_path(path)
         session.create(CONTROLLER_EPOCH_PATH, b"1")
-        session.create(CONTROLLER_PATH, controller_bytes(1, 1))
+        session.create(CONTROLLER_PATH, controller_bytes(1, 1), ephemeral=True)
         create_topic(session, "t", [1, 2], state([1, 2]))
         yield session
 
@@ -57,7 +57,8 @@ def register(session: ZkSession, *brokers: int) -> None:
         listener="INTERNAL", host="h", port=1, security_protocol=SecurityProtocol.PLAINTEXT
     )
     for id_ in brokers:
-        session.create(broker_path(id_), broker_bytes(BrokerZNode([end]), 1))
+        data = broker_bytes(BrokerZNode([end]), 1)
+        session.create(broker_path(id_), data, ephemeral=True)
 
 
 def create_topic(session: ZkSession, name: str, replicas: list[int], data: bytes) -> None:

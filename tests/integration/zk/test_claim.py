@@ -8,7 +8,7 @@ import pytest
 
 from streaming.front.rivals import Rivals
 from streaming.front.signals import IdTaken
-from streaming.front.tenure import BrokersId, Tenure
+from streaming.front.tenure import Tenure
 from streaming.observers.tree import DirtyPaths, WatchedTree
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.zk.claim import (
@@ -22,6 +22,7 @@ from streaming.zk.claim import (
     resign_controller,
 )
 from streaming.zk.client import ZkSession
+from streaming.zk.own_id import BrokersId
 from streaming.zk.znodes import (
     BrokerZNode,
     broker_bytes,

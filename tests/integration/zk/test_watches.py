@@ -36,8 +36,8 @@ class Watched:
         self._dirty = DirtyPaths(lambda: self._held.put(None))
         self._tree = WatchedTree(reader, self._dirty)
 
-    def read(self, paths: Sequence[str] = PATHS) -> list[ZNode | None]:
-        return self._tree.get_many(paths)
+    def read(self, paths: Sequence[str] = PATHS, **options: bool) -> list[ZNode | None]:
+        return self._tree.get_many(paths, **options)
 
     def marks(self) -> Dirty:
         """Return what is marked before the mark of a znode that is written now."""
@@ -155,6 +155,22 @@ def test_a_znode_that_is_gone_is_marked_once_however_often_it_is_read(watched):
     for _ in range(2):
         assert watched.read([PATHS[5]]) == [None]
         assert watched.marked() == set()
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_a_missing_znode_is_awaited_where_that_is_asked(watched, monkeypatch, part):
+    first = part * PATHS_PER_REQUEST
+    new, (other, *_) = PATHS[first + 1], (path for path in MISSING if path != PATHS[first + 1])
+    assert new in MISSING
+    before_the_watches(monkeypatch, lambda: watched.writer.create(new, b"1"), part=part)
+    found = watched.read(await_missing=True)
+    assert [path for path, znode in zip(PATHS, found, strict=True) if znode is None] == MISSING
+    assert watched.marked() == {new}, "it was created before it was awaited"
+    watched.writer.create(other, b"1")
+    watched.writer.set(PATHS[0], b"1")
+    assert watched.marked() == {other, PATHS[0]}
+    watched.writer.set(other, b"2")
+    assert watched.marked() == set(), "a watch fires once"
 
 
 @pytest.mark.parametrize("part", [0, 2])

@@ -14,11 +14,12 @@ import pytest
 from streaming.front import controller_role as role_module
 from streaming.front.controller_role import LEGAL_PREVIOUS, ControllerRole, RolePhase
 from streaming.front.signals import GiveUpRole, IdTaken, RoleLost, Signals
-from streaming.front.tenure import BrokersId
 from streaming.log.api import LogClosed
 from streaming.observers.notifications import Fenced
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.errors import SessionLost, ZooKeeperUnreachable
+from streaming.zk.own_id import BrokersId
+from streaming.zk.types import ZNode
 from tests.unit.front.front_figures import image_of, made_front
 
 
@@ -208,8 +209,9 @@ def test_signals_wake_who_waits_and_the_first_reason_counts():
 
 
 def test_the_id_of_a_broker_ends_the_thread():
-    with pytest.raises(BrokersId, match="an id that no broker has"):
-        serve("claim", BrokersId("an id that no broker has"))
+    unreadable = ZNode(b"", 0, 1, 1, 1, 0)
+    with pytest.raises(BrokersId, match=r"7 is the id of .*: set it to an id that no broker has"):
+        serve("claim", BrokersId(7, unreadable))
 
 
 @pytest.mark.parametrize(

@@ -80,14 +80,18 @@ class Beside:
     """The live cluster has topic t with partition 0 on brokers 1, 2, 3, as `held` says."""
 
     def __init__(
-        self, held: Leadership | None = None, brokers: Sequence[int] = (1, 2, 3), **config: Any
+        self,
+        held: Leadership | None = None,
+        brokers: Sequence[int] = (1, 2, 3),
+        moving: Motion | None = None,
+        **config: Any,
     ) -> None:
         self.config = {"auto.leader.rebalance.enable": False, **config}
         self.now_ms = 1_000_000
         self.engine = MemoryEngine()
         self.notes = Notes()
         self.shadow = Shadow(self.engine, Comparison(WINDOW_MS, GRACE_MS), self.notes)
-        self.replicas = [1, 2, 3]
+        self.motion = moving or Motion((1, 2, 3))
         self.load(held or state(1, [1, 2, 3], 4, 9), brokers=brokers, epoch=5, first=True)
 
     def load(
@@ -112,7 +116,7 @@ class Beside:
                 },
             ),
             self.brokers(registered=[broker(id_) for id_ in brokers]),
-            self.topic([self.replicas], [held]),
+            self.topic([self.motion.replicas], [held], moving=self.motion),
             event(EventKind.RESYNC_COMPLETED, {"topics": 1}),
         ]
         look = Look(self.now_ms, records, load=Load(epoch, {("t", 0): held}, first))
@@ -128,10 +132,15 @@ class Beside:
         states: Sequence[Leadership | None],
         name: str = "t",
         topic_id: str | None = None,
+        moving: Motion | None = None,
     ) -> NewRecord:
+        """moving: how each of its partitions is being reassigned."""
+        moves = [] if moving is None else [moving] * len(replicas)
         body = {
             "topic": name,
             "topic_id": topic_id,
+            "adding": [sorted(one.adding) for one in moves],
+            "removing": [sorted(one.removing) for one in moves],
             "partitions": list(range(len(replicas))),
             "replicas": replicas,
             "states": [

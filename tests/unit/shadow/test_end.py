@@ -105,6 +105,28 @@ def test_looks_that_nobody_took_are_said() -> None:
     assert gaps(beside.shadow, watcher) == left
 
 
+def test_a_look_that_is_under_way_at_the_end_is_waited_for() -> None:
+    """What it reads may be a divergence."""
+    under_way, read = threading.Event(), threading.Event()
+    beside, looks = Beside(), [Look(0, states={("t", 0): state(3, [3], 5, 10)})]
+
+    def look() -> Look:
+        under_way.set()
+        assert read.wait(60)
+        return looks.pop() if looks else Look(0)
+
+    with watching(look) as watcher:
+        assert under_way.wait(60)
+        stop = stopped()
+        stop.on_signal()
+        assert follow_to_the_end(beside.shadow, watcher, stop, None, lambda: None) == [
+            "a look at the cluster was under way"
+        ]
+        threading.Timer(0.5, read.set).start()
+        assert follow_to_the_end(beside.shadow, watcher, stopped(), None, lambda: None) == []
+    assert [status for status, _ in beside.statuses()] == [Status.DIFFERED]
+
+
 def test_a_look_that_comes_after_the_end_is_no_gap() -> None:
     beside, watcher = Beside(), unstarted()
     left = follow_to_the_end(beside.shadow, watcher, stopped(), None, lambda: None)

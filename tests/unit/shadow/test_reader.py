@@ -51,7 +51,7 @@ def test_a_look_says_when_it_began_and_when_it_was_over(monkeypatch: pytest.Monk
     """What fires after it began may not be in it; what it brings may not have been known before it
     was over.
     """
-    monkeypatch.setattr(module, "wall_clock_ms", count(1).__next__)
+    monkeypatch.setattr(module, "steady_clock_ms", count(1).__next__)
     session: Any = EmptyCluster()
     reader = ClusterReader(session, load_settings((), ["mode=shadow"], {}), lambda: None)
     for _ in range(2):

@@ -7,6 +7,7 @@ import pytest
 from state.event_kinds import EventKind
 from state.partitions.reassignment import Motion
 from streaming.log.events import event
+from streaming.shadow.looks import Look, SeenTopic
 from streaming.shadow.verdicts import Difference, Status
 from tests.unit.shadow.support import GRACE_MS, WINDOW_MS, Beside, broker, seen, state
 
@@ -66,6 +67,52 @@ def test_a_reassignment_that_is_not_begun_is_missed(beside: Beside) -> None:
     assert (Status.MISSED, "rewrite_assignment") in beside.statuses()
 
 
+def test_a_move_that_the_live_controller_does_not_end_is_missed_once(beside: Beside) -> None:
+    """Each time our machine is told how it is, it ends the move again."""
+    beside.look(topics={"t": seen(TO_4)}, live=state(1, [1, 2, 3], 5, 10))
+    beside.look(live=state(1, [1, 2, 3, 4], 5, 11))
+    beside.statuses()
+    _check_missed_once(beside)
+    beside.look(topics={"t": seen(Motion((2, 4)))}, live=state(2, [2, 4], 8, 14))
+    beside.wait()
+    assert {status for status, _ in beside.statuses()} <= {Status.AGREED, Status.EXPLAINED}
+    assert beside.ours() == state(2, [2, 4], 8, 14)
+
+
+def _check_missed_once(beside: Beside) -> None:
+    """The topic's end of its move, and the partition's."""
+    for _ in range(4):
+        beside.wait()
+    assert sorted(beside.statuses()) == [
+        (Status.MISSED, "complete_reassignment"),
+        (Status.MISSED, "reassigned_partition_elected"),
+    ]
+    asked = len(beside.kinds())
+    beside.wait()
+    assert (beside.statuses(), beside.shadow.comparison.unsettled) == ([], 0)
+    assert len(beside.kinds()) == asked
+
+
+@pytest.fixture
+def moved() -> Beside:
+    """All replicas of the move are in sync as the shadow begins to watch."""
+    return Beside(state(1, [1, 2, 3, 4], 5, 11), (1, 2, 3, 4), moving=TO_4)
+
+
+def test_a_move_that_ends_after_the_first_look_agrees(moved: Beside) -> None:
+    moved.look(topics={"t": seen(Motion((2, 4)))}, live=state(2, [2, 4], 8, 14))
+    moved.wait()
+    said = moved.statuses()
+    assert (Status.AGREED, "complete_reassignment") in said
+    assert {status for status, _ in said} <= {Status.AGREED, Status.EXPLAINED}
+
+
+def test_a_move_that_nobody_ends_since_before_the_first_look_is_missed_once(
+    moved: Beside,
+) -> None:
+    _check_missed_once(moved)
+
+
 def test_a_reassignment_is_taken_back(beside: Beside) -> None:
     beside.look(topics={"t": seen(TO_4)}, live=state(1, [1, 2, 3], 5, 10))
     beside.look(topics={"t": seen(Motion((2, 1, 3)))}, live=state(1, [1, 2, 3], 6, 11))
@@ -82,6 +129,41 @@ def test_a_deletion_counts_when_the_topic_is_gone(beside: Beside) -> None:
     beside.look(topics={"t": None})
     assert beside.statuses() == [(Status.AGREED, "delete_topic")]
     assert beside.shadow.comparison.partitions == 0
+
+
+@pytest.fixture
+def empty(beside: Beside) -> Beside:
+    """Topic `empty` has no partition, so that our machine deletes it as soon as it is marked."""
+    beside.look(beside.topic([], [], "empty"), topics={"empty": SeenTopic(None, {})})
+    beside.look(event(EventKind.TOPIC_DELETION_REQUESTED, {"topic": "empty"}, "empty"))
+    beside.wait(WINDOW_MS - 1)
+    assert (beside.statuses(), beside.shadow.comparison.unsettled) == ([], 1)
+    return beside
+
+
+def test_a_deletion_without_replicas_waits_for_its_match(empty: Beside) -> None:
+    empty.look(topics={"empty": None})
+    assert empty.statuses() == [(Status.AGREED, "delete_topic")]
+    assert (empty.shadow.comparison.topics, empty.shadow.comparison.unsettled) == (1, 0)
+
+
+def test_a_deletion_without_replicas_is_missed_and_the_topic_stays(empty: Beside) -> None:
+    empty.wait()
+    assert empty.statuses() == [(Status.MISSED, "delete_topic")]
+    empty.wait()
+    assert (empty.shadow.comparison.topics, empty.shadow.comparison.unsettled) == (2, 0)
+    empty.look(topics={"empty": None})
+    assert empty.statuses() == [(Status.AGREED, "delete_topic")]
+    assert empty.shadow.set_aside == 0
+
+
+def test_a_topic_that_was_deleted_by_both_comes_again(empty: Beside) -> None:
+    again = empty.topic([[1, 2]], [None], "empty")
+    gone = Look(empty.now_ms, topics={"empty": None})
+    empty.shadow.comparison.saw(gone)
+    empty.look(again, topics={"empty": seen(Motion((1, 2)))})
+    assert empty.statuses() == [(Status.AGREED, "delete_topic")]
+    assert EventKind.TOPIC_REMOVED not in empty.kinds()
 
 
 def test_a_deletion_that_nobody_saw_begin(beside: Beside) -> None:

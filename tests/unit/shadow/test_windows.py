@@ -26,7 +26,7 @@ ELECTED = {("t", 0): state(2, [2, 3], 5, 10)}
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """What the main loop takes for the present."""
     clock = SimpleNamespace(now_ms=1_000_000)
-    monkeypatch.setattr(module, "wall_clock_ms", lambda: clock.now_ms)
+    monkeypatch.setattr(module, "steady_clock_ms", lambda: clock.now_ms)
     monkeypatch.setattr(module, "_TICK_S", 0.001)
     return clock
 
