@@ -63,11 +63,9 @@ class Comparison:
 
     def begin(self, load: Load) -> list[Verdict]:
         """Start afresh from a load; what waited is passed over."""
-        verdicts = [
-            verdict
-            for book in self._books.partitions.values()
-            for verdict in book.passed_over("another controller was elected")
-        ]
+        books = (*self._books.partitions.values(), *self._books.topics.values())
+        why = "another controller was elected"
+        verdicts = [verdict for book in books for verdict in book.passed_over(why)]
         self._books.begin(load.held)
         self._epoch = load.epoch
         return verdicts

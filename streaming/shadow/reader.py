@@ -144,6 +144,7 @@ class ClusterReader:
         """Return what is dirty with what became so while states were read: a state may tell of an
         input that was not there before. States among it are for the next look.
         """
+        self._session.await_watches()
         meanwhile = self.dirty.drain()
         if meanwhile == Dirty():
             return dirty

@@ -83,6 +83,15 @@ class TopicBook:
         self.open.append((offset, kind))
         self.changed_ms = now_ms
 
+    def passed_over(self, why: str) -> tuple[Verdict, ...]:
+        """Return that it cannot be seen any more whether what waits was done."""
+        rewrites = [
+            self._verdict(Status.PASSED_OVER, kind, offset, why) for offset, kind in self.open
+        ]
+        if self.ended is not None:
+            rewrites.append(self.deletion(Status.PASSED_OVER, self.ended, "there", why))
+        return tuple(rewrites)
+
     def deleted(self, offset: int, now_ms: int) -> TopicRuling:
         """Take that our machine deleted the topic, and rule about that."""
         self.ended, self.changed_ms = offset, now_ms
@@ -180,7 +189,7 @@ class TopicBook:
         self._said = (self.mine, self.live)
         return TopicRuling((verdict,), replace=True)
 
-    def _verdict(self, status: Status, kind: str, offset: int | None) -> Verdict:
+    def _verdict(self, status: Status, kind: str, offset: int | None, why: str = "") -> Verdict:
         return Verdict(
             status,
             kind,
@@ -189,7 +198,7 @@ class TopicBook:
             offset,
             _as_json(self.mine),
             None if self.live is None else _as_json(self.live),
-            self.refusal,
+            why or self.refusal,
         )
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from kazoo.protocol.states import EventType, KazooState, KeeperState
+from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState
 from kazoo.security import ACL, Id
 
 from streaming.security.credentials import Credentials
@@ -190,6 +190,17 @@ class ZkReader:
         """
         for path in paths:
             self._kazoo._data_watchers[path].add(watch)
+
+    def await_watches(self) -> None:
+        """Wait until watches were called for all that the server had told of when it answered last.
+
+        Answers reach whoever waits for them from the connection's thread: they may be ahead of
+        events that came before them. Not from a watch. Raises ZooKeeperUnreachable.
+        """
+        called = threading.Event()
+        self._kazoo.handler.dispatch_callback(Callback("watch", called.set, ()))
+        if not called.wait(self.session_timeout_ms / 1000):
+            raise ZooKeeperUnreachable(self.hosts, self.session_timeout_ms)
 
     def sync(self) -> None:
         """Make sure that later reads see everything that was committed before."""

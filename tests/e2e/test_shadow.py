@@ -117,6 +117,8 @@ class Stage:
         return self.session.get(topic_path(topic)) is None
 
     def said(self) -> list[dict[str, Any]]:
+        assert self.shadow is not None
+        assert self.shadow.poll() in {None, 0}, "the shadow has ended"
         text = (self.folder / "shadow-report.jsonl").read_bytes()
         return [orjson.loads(line) for line in text.splitlines() if line.endswith(b"}")]
 
@@ -171,6 +173,7 @@ def requests(stage: Stage) -> None:
     wait_for("the moves' match", lambda: stage.agreed("complete_reassignment"))
     admin.delete_topics(["m"], timeout_ms=ASK_MS)
     wait_for("the deletion", lambda: stage.gone("m"))
+    wait_for("its match, before another controller", lambda: stage.agreed("delete_topic"))
     admin.close()
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+from state.event_kinds import EventKind
 from streaming.observers.tree import Dirty
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.shadow import Shadow
@@ -11,7 +14,8 @@ from streaming.shadow.states_reader import StatesReader
 from streaming.shadow.verdicts import Status
 from streaming.zk.client import ZkSession
 from streaming.zk.reader import ZkReader
-from streaming.zk.znodes import LOG_DIR_EVENT_PATH, partition_state_path
+from streaming.zk.types import WatchEvent
+from streaming.zk.znodes import DELETE_TOPICS_PATH, LOG_DIR_EVENT_PATH, partition_state_path
 from tests.integration.shadow.support import (
     create_topic,
     look_until,
@@ -23,6 +27,32 @@ from tests.integration.shadow.support import (
 from tests.unit.shadow.support import GRACE_MS, WINDOW_MS, MemoryEngine, Notes
 
 NOTICE = b'{"version":1,"broker":1,"event":1}'
+
+
+def test_a_result_does_not_overtake_what_the_server_told_before_it(
+    live: ZkSession, seen: ZkReader
+) -> None:
+    """Watches are called by a thread of their own, which is busy."""
+    reader = reader_of(seen)
+    look_until(reader, lambda look: look.load)
+    while reader.dirty:
+        reader.look()
+    held, goes_on = threading.Event(), threading.Event()
+
+    def busy(_: WatchEvent) -> None:
+        held.set()
+        assert goes_on.wait(60)
+
+    seen.get("/held", busy)
+    live.create("/held", b"")
+    assert held.wait(60)
+    live.create(f"{DELETE_TOPICS_PATH}/t", b"")
+    live.set(partition_state_path("t", 0), state([2], leader=2, leader_epoch=1))
+    reader.dirty.mark(Dirty(frozenset([partition_state_path("t", 0)])))
+    threading.Timer(0.5, goes_on.set).start()
+    look = reader.look()
+    assert [one.kind for one in look.inputs] == [EventKind.TOPIC_DELETION_REQUESTED]
+    assert list(look.states) == [("t", 0)]
 
 
 def test_a_result_does_not_come_without_its_input(

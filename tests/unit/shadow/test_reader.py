@@ -25,6 +25,9 @@ class EmptyCluster:
 
     session_timeout_ms = 1_000
 
+    def await_watches(self) -> None:
+        """Nothing is told."""
+
     def add_state_listener(self, listener: object) -> None:
         pass
 
