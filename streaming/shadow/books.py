@@ -59,6 +59,12 @@ class Books:
             book.begin(state)
             book.live = state
 
+    def passed_over(self, why: str) -> list[Verdict]:
+        """Return that it cannot be seen any more whether what waits was done."""
+        partitions = [one for book in self.partitions.values() for one in book.passed_over(why)]
+        topics = [one for book in self.topics.values() for one in book.passed_over(why)]
+        return partitions + topics
+
     def opened(self, subject: Partition) -> PartitionBook:
         """Return a partition's book, which is open from now on."""
         self.open_partitions.add(subject)

@@ -63,9 +63,7 @@ class Comparison:
 
     def begin(self, load: Load) -> list[Verdict]:
         """Start afresh from a load; what waited is passed over."""
-        books = (*self._books.partitions.values(), *self._books.topics.values())
-        why = "another controller was elected"
-        verdicts = [verdict for book in books for verdict in book.passed_over(why)]
+        verdicts = self._books.passed_over("another controller was elected")
         self._books.begin(load.held)
         self._epoch = load.epoch
         return verdicts

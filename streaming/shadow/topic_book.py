@@ -85,12 +85,11 @@ class TopicBook:
 
     def passed_over(self, why: str) -> tuple[Verdict, ...]:
         """Return that it cannot be seen any more whether what waits was done."""
-        rewrites = [
-            self._verdict(Status.PASSED_OVER, kind, offset, why) for offset, kind in self.open
-        ]
+        status = Status.PASSED_OVER
+        waiting = [self._verdict(status, kind, offset, why) for offset, kind in self.open]
         if self.ended is not None:
-            rewrites.append(self.deletion(Status.PASSED_OVER, self.ended, "there", why))
-        return tuple(rewrites)
+            waiting.append(self.deletion(status, self.ended, "there", why))
+        return tuple(waiting)
 
     def deleted(self, offset: int, now_ms: int) -> TopicRuling:
         """Take that our machine deleted the topic, and rule about that."""

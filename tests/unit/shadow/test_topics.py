@@ -157,6 +157,11 @@ def test_a_deletion_without_replicas_is_missed_and_the_topic_stays(empty: Beside
     assert empty.shadow.set_aside == 0
 
 
+def test_a_deletion_whose_controller_goes_is_passed_over(empty: Beside) -> None:
+    empty.load(state(1, [1, 2, 3], 4, 9), brokers=(1, 2, 3), epoch=6, first=False)
+    assert empty.statuses() == [(Status.PASSED_OVER, "delete_topic")]
+
+
 def test_a_topic_that_was_deleted_by_both_comes_again(empty: Beside) -> None:
     again = empty.topic([[1, 2]], [None], "empty")
     gone = Look(empty.now_ms, topics={"empty": None})
