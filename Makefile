@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-from-lock
 ARGS ?=
+# How many random logs a property is tried with (tests/conftest.py).
+HYPOTHESIS_PROFILE ?= quick
 PARTITIONS ?= 100000
 RUNS ?= 1
 # Without bytecode each process of the tests compiles what it imports anew, wherever that is forbidden.
@@ -15,7 +17,7 @@ SECOND_TRY := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks --rerun-ex
 TWO_FILES := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run fmt check test test-long conformance bench bench-controller bench-groups golden lock clean java-17
+.PHONY: help setup demo run fmt check static quick test test-long conformance bench bench-controller bench-groups golden lock clean java-17
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,12 +51,18 @@ fmt: setup ## format the code and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 
 check: setup ## format, lint, types, import contract, purity, unit and property tests (no JVM)
+	@$(MAKE) --no-print-directory --jobs 2 static quick
+
+static: # what is read and not run
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest --numprocesses auto -m "not ($(NEEDS_JVM) or slow)" --ignore tests/conformance tests
 
+quick: # waits more than it computes, so that what is read can be read meanwhile
+	HYPOTHESIS_PROFILE=$(HYPOTHESIS_PROFILE) $(BIN)/python -m pytest --numprocesses auto -m "not ($(NEEDS_JVM) or slow)" --ignore tests/conformance tests
+
+test: export HYPOTHESIS_PROFILE = short
 test: java-17 check conformance ## check, conformance, and what needs Spark, ZooKeeper or Kafka, but the slow tests
 	$(BIN)/python -m pytest -p no:randomly $(TWO_FILES) $(SECOND_TRY) -m "($(NEEDS_JVM)) and not slow" --ignore tests/conformance tests
 

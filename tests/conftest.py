@@ -32,6 +32,7 @@ LONGEST_FIRST = ("e2e", "spark", "differential", "integration")
 
 # How long an example takes says how busy the machine is, and nothing of what is tested.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("quick", UNHURRIED, max_examples=10)
 settings.register_profile("short", UNHURRIED, max_examples=50)
 settings.register_profile("long", UNHURRIED, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
