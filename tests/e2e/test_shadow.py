@@ -117,13 +117,13 @@ class Stage:
         return self.session.get(topic_path(topic)) is None
 
     def said(self) -> list[dict[str, Any]]:
-        assert self.shadow is not None
-        assert self.shadow.poll() in {None, 0}, "the shadow has ended"
         text = (self.folder / "shadow-report.jsonl").read_bytes()
         return [orjson.loads(line) for line in text.splitlines() if line.endswith(b"}")]
 
     def agreed(self, kind: str) -> set[str]:
         """The topics of which decisions of a kind agreed, where none differed."""
+        assert self.shadow is not None
+        assert self.shadow.poll() in {None, 0}, "the shadow has ended"
         said = self.said()
         diverged = [one for one in said if one.get("status") in {"differed", "missed", "extra"}]
         assert diverged == [], "DIFFERENT"
