@@ -20,6 +20,7 @@ from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
 from streaming.preflight import check_zookeeper, claim_for_shadow
 from streaming.process.stop_signals import on_stop_signal
+from streaming.process.wall_clock import steady_clock_ms
 from streaming.settings import Settings
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.engine import Engine, LocalEngine, SparkEngine
@@ -168,13 +169,14 @@ def follow_to_the_end(
         return stop.wished.is_set() or watcher.failure is not None
 
     follow(shadow, watcher, over, show)
+    until_ms = steady_clock_ms()
     last = time.monotonic() + shadow.comparison.window_ms / 1000 + _LAST_LOOK_S
 
     left: list[str] = []
 
     def done() -> bool:
         nonlocal left
-        left = awaited(shadow, watcher)  # asked once: looks that come after the end are not of it
+        left = awaited(shadow, watcher, until_ms)  # asked once: later looks are not of it
         given_up = stop.at_once.is_set() or time.monotonic() >= last
         return not left or given_up or watcher.failure is not None
 

@@ -139,16 +139,11 @@ class Watcher:
             return str(self._repeated)
         return "" if self._session.state is SessionState.HELD else "the connection is lost"
 
-    @property
-    def due(self) -> bool:
-        """Whether a look is under way, or is to be."""
-        return self._wake.is_set() or self._looking
-
     def seen_ms(self, now_ms: int) -> int:
         """Return until when all that was written is in `looks` or was, now_ms being the present:
         until the last look began when another one is due or ZooKeeper cannot be read.
         """
-        due = self.due or self._session.state is not SessionState.HELD
+        due = self._wake.is_set() or self._looking or self._session.state is not SessionState.HELD
         return self._seen_ms if due else now_ms
 
     def start(self) -> None:
@@ -223,18 +218,19 @@ def gaps(shadow: Shadow, watcher: Watcher, left: Sequence[str] | None = None) ->
     return found
 
 
-def awaited(shadow: Shadow, watcher: Watcher) -> list[str]:
-    """Say what is not compared yet."""
+def awaited(shadow: Shadow, watcher: Watcher, until_ms: int = 0) -> list[str]:
+    """Say what is not compared yet of what was written until then."""
     found = []
     if watcher.trouble:
         found.append(f"ZooKeeper cannot be read: {watcher.trouble}")
     elif not shadow.loaded:
         found.append(_NO_CONTROLLER if watcher.found_something is False else _NOTHING_YET)
-    due = watcher.due  # asked first: a look that is over by now is among those untaken
+    # Asked first: a look that is over by now is among those untaken.
+    all_seen = watcher.seen_ms(steady_clock_ms()) >= until_ms
     untaken = watcher.looks.qsize()
     if untaken and shadow.loaded:
         found.append(f"{untaken} looks at the cluster were not compared")
-    elif due and shadow.loaded and not found:
+    elif not (all_seen or found):
         found.append("a look at the cluster was under way")
     waiting = shadow.comparison.unsettled
     if waiting:
