@@ -30,7 +30,9 @@ from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
+    DELETE_TOPICS_PATH,
     LOG_DIR_EVENT_PATH,
+    TOPICS_PATH,
     broker_path,
     parse_log_dir_event,
 )
@@ -125,6 +127,9 @@ class ClusterReader:
                 brokers=lambda: self._look_at_brokers(observers),
                 notifications=self._look_at_notifications,
             )
+            if DELETE_TOPICS_PATH in dirty:
+                # A mark that came and went by now was not seen, but its topic went before it.
+                topics.look(Dirty(frozenset([TOPICS_PATH])))
         holder = self._tree.get(CONTROLLER_PATH)
         if holder is None:
             return self._resigned(look)

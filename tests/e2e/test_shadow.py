@@ -122,16 +122,22 @@ class Stage:
 
     def agreed(self, kind: str) -> set[str]:
         """The topics of which decisions of a kind agreed, where none differed."""
+        return {one["topic"] for one in self.agreements(kind)}
+
+    def agreed_to_move(self, topic: str, partition: int, replicas: list[int]) -> bool:
+        """Whether both have ended a partition's move to these replicas."""
+        ended = self.agreements("complete_reassignment")
+        moves = [one["live"].get(str(partition)) for one in ended if one["topic"] == topic]
+        return {"replicas": replicas, "adding": [], "removing": []} in moves
+
+    def agreements(self, kind: str) -> list[dict[str, Any]]:
         assert self.shadow is not None
         assert self.shadow.poll() in {None, 0}, "the shadow has ended"
         said = self.said()
         diverged = [one for one in said if one.get("status") in {"differed", "missed", "extra"}]
         assert diverged == [], "DIFFERENT"
-        return {
-            one["topic"]
-            for one in said
-            if one.get("status") in {"agreed", "explained"} and one["kind"] == kind
-        }
+        agreed = {"agreed", "explained"}
+        return [one for one in said if one.get("status") in agreed and one["kind"] == kind]
 
 
 @pytest.fixture
@@ -170,7 +176,7 @@ def requests(stage: Stage) -> None:
     wait_for("the move", lambda: stage.on("m", 0, [3, 1]))
     stage.session.create(PLAN, reassignment_bytes({("m", 1): [1, 3]}))
     wait_for("the move by znode", lambda: stage.on("m", 1, [1, 3]))
-    wait_for("the moves' match", lambda: stage.agreed("complete_reassignment"))
+    wait_for("the moves' match", lambda: stage.agreed_to_move("m", 1, [1, 3]))
     admin.delete_topics(["m"], timeout_ms=ASK_MS)
     wait_for("the deletion", lambda: stage.gone("m"))
     wait_for("its match, before another controller", lambda: stage.agreed("delete_topic"))

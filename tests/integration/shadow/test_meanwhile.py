@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from state.event_kinds import EventKind
+from streaming.observers.deletions import DeletionsObserver
 from streaming.observers.tree import Dirty
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.shadow import Shadow
@@ -18,6 +19,7 @@ from streaming.zk.types import WatchEvent
 from streaming.zk.znodes import DELETE_TOPICS_PATH, LOG_DIR_EVENT_PATH, partition_state_path
 from tests.integration.shadow.support import (
     create_topic,
+    delete_topic,
     look_until,
     reader_of,
     register,
@@ -53,6 +55,40 @@ def test_a_result_does_not_overtake_what_the_server_told_before_it(
     look = reader.look()
     assert [one.kind for one in look.inputs] == [EventKind.TOPIC_DELETION_REQUESTED]
     assert list(look.states) == [("t", 0)]
+
+
+def test_a_deletion_that_ends_while_its_mark_is_looked_for_is_seen(
+    live: ZkSession, seen: ZkReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state on the way there is read, then the topic, and then neither topic nor mark are there:
+    without its cause the state would be taken for a shutdown of broker 1.
+    """
+    register(live, 1, 2)
+    create_topic(live, "healthy", [1, 2], state([1, 2]))
+    reader, notes = reader_of(seen), Notes()
+    engine = MemoryEngine()
+    shadow = Shadow(engine, Comparison(WINDOW_MS, GRACE_MS), notes)
+    shadow.observe(look_until(reader, lambda look: look.load))
+    while reader.dirty:
+        shadow.observe(reader.look())
+    really = DeletionsObserver.look
+
+    def late(deletions: DeletionsObserver, *given: object) -> None:
+        monkeypatch.undo()
+        delete_topic(live, "t")
+        live.delete(f"{DELETE_TOPICS_PATH}/t")
+        really(deletions, *given)
+
+    monkeypatch.setattr(DeletionsObserver, "look", late)
+    live.create(f"{DELETE_TOPICS_PATH}/t", b"")
+    live.set(partition_state_path("t", 0), state([2], leader=2, leader_epoch=1))
+    wait_until_dirty(reader, partition_state_path("t", 0), DELETE_TOPICS_PATH)
+    while reader.dirty:
+        look = reader.look()
+        shadow.observe(look)
+    shadow.settle(look.over_ms + WINDOW_MS, look.over_ms + WINDOW_MS)
+    assert EventKind.CONTROLLED_SHUTDOWN_REQUESTED not in [one.kind for one in engine.events]
+    assert [(one.status, one.kind) for one in notes.verdicts] == [(Status.AGREED, "delete_topic")]
 
 
 def test_a_result_does_not_come_without_its_input(
