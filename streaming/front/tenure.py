@@ -17,7 +17,7 @@ from streaming.zk.claim import (
     resign_controller,
 )
 from streaming.zk.client import ZkSession
-from streaming.zk.own_id import BrokersId, addresses, registered_as_holder
+from streaming.zk.own_id import BrokersId, addresses, foreign_registration
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
@@ -64,13 +64,11 @@ class Tenure:
         session that still has /controller. Raises BrokersId when our id is a broker's, IdTaken when
         it may be.
         """
-        path = broker_path(self._controller_id)
-        # In this order: a session that ends in between takes both, and no registration is seen
-        # without its /controller.
-        holder, registered = self._session.get(CONTROLLER_PATH), self._session.get(path)
-        if registered is not None and not registered_as_holder(registered, holder):
+        holder, registered = foreign_registration(self._session, self._controller_id)
+        if registered is not None:
             if _is_elsewhere(registered, endpoints):
                 raise BrokersId(self._controller_id, registered)
+            path = broker_path(self._controller_id)
             raise IdTaken(
                 f"{path} is registered by another process; if it is there for longer than a session"
                 f" timeout, controller.id = {self._controller_id} is a broker's: set it to an id"

@@ -84,12 +84,13 @@ class Books:
             self.forget(book.name)
             return []
         book.replace(book.live)
-        partitions = (self.partitions.get((book.name, number)) for number in book.live)
-        return [
-            one for each in partitions if each is not None for one in each.replace(self, now_ms)
-        ]
+        there = [one for one in self._partitions_of(book) if one is not None]
+        return [verdict for one in there for verdict in one.replace(self, now_ms)]
 
     def live_states(self, book: TopicBook) -> list[Leadership | None]:
         """Return the live states of a topic's partitions."""
-        books = (self.partitions.get((book.name, number)) for number in book.live or ())
-        return [None if one is None else one.live for one in books]
+        return [None if one is None else one.live for one in self._partitions_of(book)]
+
+    def _partitions_of(self, book: TopicBook) -> list[PartitionBook | None]:
+        """Return the books of a topic's live partitions; None where there is none."""
+        return [self.partitions.get((book.name, number)) for number in book.live or ()]

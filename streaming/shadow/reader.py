@@ -24,7 +24,7 @@ from streaming.shadow.looks import Load, Look
 from streaming.shadow.states_reader import StatesReader, written_under
 from streaming.shadow.topics_reader import TopicsReader
 from streaming.zk.claim import ControllerClaim, epoch_of
-from streaming.zk.own_id import BrokersId, registered_as_holder
+from streaming.zk.own_id import BrokersId, foreign_registration
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
@@ -33,7 +33,6 @@ from streaming.zk.znodes import (
     DELETE_TOPICS_PATH,
     LOG_DIR_EVENT_PATH,
     TOPICS_PATH,
-    broker_path,
     parse_log_dir_event,
 )
 
@@ -176,14 +175,9 @@ class ClusterReader:
         machine. It may stand for another helmstream, which has the role here.
         """
         own_id = self._settings.controller_id
-        holder = self._session.get(CONTROLLER_PATH)
-        registered = self._session.get(broker_path(own_id))
-        if (
-            registered is not None
-            and not registered_as_holder(registered, holder)
-            # A front registers after it claimed: there may be another one by now.
-            and self._session.get(CONTROLLER_PATH) == holder
-        ):
+        holder, registered = foreign_registration(self._session, own_id)
+        # A front registers after it claimed: there may be another one by now.
+        if registered is not None and self._session.get(CONTROLLER_PATH) == holder:
             raise BrokersId(own_id, registered)
         observers.brokers.look()
 

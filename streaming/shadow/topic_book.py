@@ -88,13 +88,13 @@ class TopicBook:
         status = Status.PASSED_OVER
         waiting = [self._verdict(status, kind, offset, why) for offset, kind in self.open]
         if self.ended is not None:
-            waiting.append(self.deletion(status, self.ended, "there", why))
+            waiting.append(self._deletion(status, "there", why))
         return tuple(waiting)
 
     def deleted(self, offset: int, now_ms: int) -> TopicRuling:
         """Take that our machine deleted the topic, and rule about that."""
         self.ended, self.changed_ms = offset, now_ms
-        return self._ended(offset, over=False)
+        return self._deleted_by_us(over=False)
 
     def replace(self, live: Assignment) -> None:
         """Go on from the topic as ZooKeeper has it."""
@@ -104,7 +104,7 @@ class TopicBook:
         """Compare, and say what follows."""
         over = now_ms - self.changed_ms >= window_ms
         if self.ended is not None:
-            return self._ended(self.ended, over=over)
+            return self._deleted_by_us(over=over)
         if self.live is None:
             return self._gone(over)
         if self.live == self.mine:
@@ -123,13 +123,14 @@ class TopicBook:
             return TopicRuling(settled=True)
         return self._differs() if over else WAIT
 
-    def _ended(self, offset: int, *, over: bool) -> TopicRuling:
+    def _deleted_by_us(self, *, over: bool) -> TopicRuling:
         if self.live is None:
-            return TopicRuling((self.deletion(Status.AGREED, offset, "gone"),), forget=True)
+            return TopicRuling((self.gone_for_them(),), forget=True)
         if not over:
             return WAIT
+        missed = self._deletion(Status.MISSED, "there")
         self.ended, self.marked = None, False
-        return TopicRuling((self.deletion(Status.MISSED, offset, "there"),), replace=True)
+        return TopicRuling((missed,), replace=True)
 
     def _gone(self, over: bool) -> TopicRuling:
         if not self.marked and not self._mark_asked:
@@ -146,17 +147,16 @@ class TopicBook:
     def gone_for_them(self) -> Verdict:
         """Return that the topic is gone, and whether our machine still waits for replicas of it."""
         if self.ended is not None:
-            return self.deletion(Status.AGREED, self.ended, "gone")
+            return self._deletion(Status.AGREED, "gone")
         if any(one.in_progress for one in self.mine.values()):
             why = Difference.DELETION_DURING_REASSIGNMENT
-            return self.deletion(Status.EXPLAINED, None, "gone", why)
-        return self.deletion(Status.EXTRA, None, "gone", self._why_there())
+            return self._deletion(Status.EXPLAINED, "gone", why)
+        return self._deletion(Status.EXTRA, "gone", self._why_there())
 
-    def deletion(self, status: Status, offset: int | None, live: str, why: str = "") -> Verdict:
-        """Return a verdict about the topic's end; offset: of the event that ours follows."""
-        decided = None if offset is None else "gone"
+    def _deletion(self, status: Status, live: str, why: str = "") -> Verdict:
+        decided = None if self.ended is None else "gone"
         kind = DecisionKind.DELETE_TOPIC
-        return Verdict(status, kind, self.name, None, offset, decided, live, why)
+        return Verdict(status, kind, self.name, None, self.ended, decided, live, why)
 
     def _why_there(self) -> str:
         return "we wait for replicas" if self.marked else "we may not delete topics"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from streaming.errors import ConfigurationError
+from streaming.zk.reader import ZkReader
 from streaming.zk.types import ZNode
-from streaming.zk.znodes import parse_broker
+from streaming.zk.znodes import CONTROLLER_PATH, broker_path, parse_broker
 
 
 class BrokersId(ConfigurationError):
@@ -30,7 +31,22 @@ def addresses(registered: ZNode) -> list[tuple[str, int]]:
         return []
 
 
-def registered_as_holder(registered: ZNode, holder: ZNode | None) -> bool:
+def foreign_registration(
+    session: ZkReader, controller_id: int
+) -> tuple[ZNode | None, ZNode | None]:
+    """Return /controller, and the registration of who has the id unless a front has it that has the
+    role; None: there is none.
+    """
+    # In this order: a session that ends in between takes both, and no registration is seen without
+    # its /controller.
+    holder = session.get(CONTROLLER_PATH)
+    registered = session.get(broker_path(controller_id))
+    if registered is None or _registered_as_holder(registered, holder):
+        return holder, None
+    return holder, registered
+
+
+def _registered_as_holder(registered: ZNode, holder: ZNode | None) -> bool:
     """Return whether a registration is that of a front which has the role.
 
     A front claims first. A broker registers first, also one that has the role itself

@@ -104,7 +104,7 @@ def _leave_watches(
         newest = int(np.max(part.columns.mzxid[rows]))
         on_data = [watched[row] for row in rows]
         yield session.submit(_SetWatchesRequest(session, on_data, [], newest, watch), on_data[0])
-    missing = sorted(set(range(len(paths))).difference(there)) if await_missing else []
-    if missing:
+    missing = [row for row, value in enumerate(part.columns.data) if value is None]
+    if missing and await_missing:
         awaited = [watched[row] for row in missing]
         yield session.submit(_SetWatchesRequest(session, [], awaited, 0, watch), awaited[0])

@@ -31,6 +31,27 @@ from tests.unit.shadow.support import GRACE_MS, WINDOW_MS, MemoryEngine, Notes
 NOTICE = b'{"version":1,"broker":1,"event":1}'
 
 
+class Beside:
+    """A shadow that has read the cluster, with one more topic in it."""
+
+    def __init__(self, live: ZkSession, seen: ZkReader) -> None:
+        create_topic(live, "healthy", [1, 2], state([1, 2]))
+        self.reader, self.engine, self.notes = reader_of(seen), MemoryEngine(), Notes()
+        self._shadow = Shadow(self.engine, Comparison(WINDOW_MS, GRACE_MS), self.notes)
+        self._look = look_until(self.reader, lambda look: look.load)
+        self._shadow.observe(self._look)
+        self.look_until_quiet()
+
+    def look_until_quiet(self) -> None:
+        while self.reader.dirty:
+            self._look = self.reader.look()
+            self._shadow.observe(self._look)
+
+    def end_windows(self) -> None:
+        end_ms = self._look.over_ms + WINDOW_MS
+        self._shadow.settle(end_ms, end_ms)
+
+
 def test_a_result_does_not_overtake_what_the_server_told_before_it(
     live: ZkSession, seen: ZkReader
 ) -> None:
@@ -64,13 +85,7 @@ def test_a_deletion_that_ends_while_its_mark_is_looked_for_is_seen(
     without its cause the state would be taken for a shutdown of broker 1.
     """
     register(live, 1, 2)
-    create_topic(live, "healthy", [1, 2], state([1, 2]))
-    reader, notes = reader_of(seen), Notes()
-    engine = MemoryEngine()
-    shadow = Shadow(engine, Comparison(WINDOW_MS, GRACE_MS), notes)
-    shadow.observe(look_until(reader, lambda look: look.load))
-    while reader.dirty:
-        shadow.observe(reader.look())
+    beside = Beside(live, seen)
     really = DeletionsObserver.look
 
     def late(deletions: DeletionsObserver, *given: object) -> None:
@@ -82,13 +97,13 @@ def test_a_deletion_that_ends_while_its_mark_is_looked_for_is_seen(
     monkeypatch.setattr(DeletionsObserver, "look", late)
     live.create(f"{DELETE_TOPICS_PATH}/t", b"")
     live.set(partition_state_path("t", 0), state([2], leader=2, leader_epoch=1))
-    wait_until_dirty(reader, partition_state_path("t", 0), DELETE_TOPICS_PATH)
-    while reader.dirty:
-        look = reader.look()
-        shadow.observe(look)
-    shadow.settle(look.over_ms + WINDOW_MS, look.over_ms + WINDOW_MS)
-    assert EventKind.CONTROLLED_SHUTDOWN_REQUESTED not in [one.kind for one in engine.events]
-    assert [(one.status, one.kind) for one in notes.verdicts] == [(Status.AGREED, "delete_topic")]
+    wait_until_dirty(beside.reader, partition_state_path("t", 0), DELETE_TOPICS_PATH)
+    beside.look_until_quiet()
+    beside.end_windows()
+    assert EventKind.CONTROLLED_SHUTDOWN_REQUESTED not in [one.kind for one in beside.engine.events]
+    assert [(one.status, one.kind) for one in beside.notes.verdicts] == [
+        (Status.AGREED, "delete_topic")
+    ]
 
 
 def test_a_result_does_not_come_without_its_input(
@@ -99,26 +114,19 @@ def test_a_result_does_not_come_without_its_input(
     """
     live.ensure_path(LOG_DIR_EVENT_PATH)
     register(live, 1, 2)
-    create_topic(live, "healthy", [1, 2], state([1, 2]))
-    reader, notes = reader_of(seen), Notes()
-    shadow = Shadow(MemoryEngine(), Comparison(WINDOW_MS, GRACE_MS), notes)
-    shadow.observe(look_until(reader, lambda look: look.load))
-    while reader.dirty:
-        shadow.observe(reader.look())
+    beside = Beside(live, seen)
     really = StatesReader.look
 
     def late(states: StatesReader, dirty: Dirty) -> None:
         monkeypatch.undo()
         live.create_sequential(f"{LOG_DIR_EVENT_PATH}/log_dir_event_", NOTICE)
         live.set(partition_state_path("t", 0), state([2], leader=2, leader_epoch=1))
-        wait_until_dirty(reader, LOG_DIR_EVENT_PATH)
+        wait_until_dirty(beside.reader, LOG_DIR_EVENT_PATH)
         really(states, dirty)
 
     monkeypatch.setattr(StatesReader, "look", late)
     live.set(partition_state_path("t", 0), state([1, 2]))
-    wait_until_dirty(reader, partition_state_path("t", 0))
-    while reader.dirty:
-        look = reader.look()
-        shadow.observe(look)
-    shadow.settle(look.over_ms + WINDOW_MS, look.over_ms + WINDOW_MS)
-    assert {(one.status, one.topic) for one in notes.verdicts} == {(Status.AGREED, "t")}
+    wait_until_dirty(beside.reader, partition_state_path("t", 0))
+    beside.look_until_quiet()
+    beside.end_windows()
+    assert {(one.status, one.topic) for one in beside.notes.verdicts} == {(Status.AGREED, "t")}
