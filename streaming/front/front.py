@@ -168,6 +168,7 @@ class Front:
                 self.is_controller, self._progress.has_job, self._progress.is_paused
             ),
             topic_exists=self._term.topic_exists,
+            min_insync_replicas=self._term.min_insync_replicas,
             counters=self._counters,
         )
 

@@ -30,6 +30,10 @@ class PresentTerm:
         """Return how many partitions a topic has in ZooKeeper, 0 when it was not read."""
         return 0 if self._term is None else self._term.partition_count(topic)
 
+    def min_insync_replicas(self, topic: str) -> int | None:
+        """Return a topic's min.insync.replicas as it was read last, None when it never was."""
+        return None if self._term is None else self._term.min_insync_replicas(topic)
+
     def suspect(self) -> None:
         """Have it look whether the role is still ours."""
         if self._term is not None:

@@ -90,6 +90,7 @@ class Term:
         self._unserved: str | None = None  # what was warned of last
         self._watching: _Watching | None = None
         self._read: TopicsObserver | None = None  # once all topics were read
+        self._last_read: _Watching | None = None  # by the last load that has read them
         self._elected_at = -1  # offset of the election that the last load began with
         self._load_after = -1  # a load has to begin behind that offset
 
@@ -131,7 +132,7 @@ class Term:
         self._look_at_brokers(observers)
         observers.configs.look_at_cluster_default()
         topics.look(Dirty(reread_all=True))
-        self._read = topics
+        self._read, self._last_read = topics, watching
         observers.deletions.look()
         self._look_at_cluster_id()
         self._log.append(
@@ -192,6 +193,16 @@ class Term:
         """
         topics = self._read
         return 0 if topics is None else topics.partition_count(topic)
+
+    def min_insync_replicas(self, topic: str) -> int | None:
+        """Return a topic's min.insync.replicas, its own or the cluster's, as it was read last, None
+        when nothing was read yet; from any thread.
+        """
+        read = self._last_read
+        if read is None:
+            return None
+        own = read.topics.min_insync_replicas(topic)
+        return read.observers.configs.min_insync_replicas if own is None else own
 
     def give_back(self) -> bool:
         """Delete /controller if it is ours; False when it was not."""

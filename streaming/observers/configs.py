@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from state.event_kinds import EventKind
+from state.topic_overrides import MIN_INSYNC
 from streaming.log.events import EventAppender, event
 from streaming.observers.notices import read_notices
 from streaming.observers.overrides import overrides
@@ -42,6 +43,12 @@ class ConfigsObserver:
         self._appended = dict(defaults)
         self._counters = counters
         self._seen: set[str] = set()
+
+    @property
+    def min_insync_replicas(self) -> int:
+        """Return the cluster's default as it was appended last; from any thread."""
+        default: int = self._appended[MIN_INSYNC]
+        return default
 
     def start(self) -> None:
         """Remember the changes that are there: whatever they changed is about to be read."""

@@ -86,6 +86,11 @@ class TopicsObserver:
         known = self._known.get(name)
         return 0 if known is None else known.partition_count
 
+    def min_insync_replicas(self, name: str) -> int | None:
+        """Return a topic's own min.insync.replicas, None when it has none or is not known."""
+        known = self._known.get(name)
+        return None if known is None else known.own.min_insync
+
     @property
     def observed_again(self) -> frozenset[str]:
         """As Topics says."""

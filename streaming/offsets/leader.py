@@ -1,12 +1,14 @@
 """This node as leader of __consumer_offsets: appends, and knows what the brokers in sync have.
 
 Lives on the gateway's event loop. Followers tell by fetching how far they are; what all brokers of
-the ISR have is safe, whoever dies. Nothing is written here but in memory.
+the ISR have is safe, whoever dies, and counts once they are min.insync.replicas. Nothing is written
+here but in memory.
 """
 
 from __future__ import annotations
 
 import asyncio
+import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +30,13 @@ class Pending:
     done: asyncio.Future[None]
 
 
+class Refusal(enum.StrEnum):
+    """Why a partition takes no commit now."""
+
+    FULL = "full"
+    TOO_FEW_IN_SYNC = "too few in sync"
+
+
 class LeaderStopped(Exception):
     """This node leads the partition no more; what was appended may be kept or not."""
 
@@ -35,9 +44,14 @@ class LeaderStopped(Exception):
 class OffsetsLeader:
     """The partitions of the topic that this node leads, by number."""
 
-    def __init__(self, now_s: Callable[[], float]) -> None:
-        """Lead nothing yet. now_s: the event loop's clock."""
+    def __init__(
+        self, now_s: Callable[[], float], min_insync_replicas: Callable[[], int | None]
+    ) -> None:
+        """Lead nothing yet. now_s: the event loop's clock; min_insync_replicas: the topic's, None
+        while it was never read.
+        """
         self._now_s = now_s
+        self._min_insync_replicas = min_insync_replicas
         self._logs: dict[int, PartitionLog] = {}
         self._broker_epochs: dict[int, int] = {}
         self._pending: dict[int, list[Pending]] = {}
@@ -106,10 +120,16 @@ class OffsetsLeader:
         self._wake()
         return done
 
-    def is_full(self, partition: int) -> bool:
-        """Return whether too much of a partition waits for brokers in sync to take a commit."""
-        log = self._logs.get(partition)
-        return log is not None and log.unsafe_bytes > UNSAFE_MAX_BYTES
+    def refusal(self, partition: int) -> Refusal | None:
+        """Return why a partition takes no commit now, None if it does: too much waits for brokers
+        in sync, or there are too few of them (Partition.appendRecordsToLeader).
+        """
+        log, facts = self._logs.get(partition), self.facts.get(partition)
+        if log is not None and log.unsafe_bytes > UNSAFE_MAX_BYTES:
+            return Refusal.FULL
+        if facts is not None and not self._enough_in_sync(facts):
+            return Refusal.TOO_FEW_IN_SYNC
+        return None
 
     def fetched(self, log: PartitionLog, broker_id: int, position: int, last_epoch: int) -> None:
         """Take how far a follower is, as PartitionLog.fetched does, and what that makes safe."""
@@ -178,7 +198,7 @@ class OffsetsLeader:
             return
         if log.begin_if_agreed(facts.in_sync, self._now_s()):
             self._wake()
-        elif log.advance(facts.isr):
+        elif self._enough_in_sync(facts) and log.advance(facts.isr):
             waiting = self._pending.get(log.partition, [])
             safe = [one for one in waiting if one.offset <= log.high_watermark]
             self._pending[log.partition] = waiting[len(safe) :]
@@ -186,6 +206,13 @@ class OffsetsLeader:
                 if not one.done.done():
                     one.done.set_result(None)
             self._wake()
+
+    def _enough_in_sync(self, facts: PartitionFacts) -> bool:
+        """Return whether what all of the ISR have is on as many brokers as the topic wants, or on
+        all that there are (Partition.effectiveMinIsr).
+        """
+        least = self._min_insync_replicas()
+        return least is not None and len(facts.isr) >= min(least, len(facts.replicas))
 
     def _wake(self) -> None:
         """Let everybody who waits look again."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -13,7 +13,10 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.metadata import ask_metadata
 from streaming.internal_topics import GROUP_TOPIC
+from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import JOB
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import entity_config_path, parse_config
 from tests.e2e.group_clients import (
     TOPIC,
     Client,
@@ -25,22 +28,24 @@ from tests.e2e.group_clients import (
 )
 from tests.fixtures.kafka_tools import KafkaTools
 from tests.fixtures.story import OURSELVES
+from tests.integration.front.harness import put_config
 
 logger = logging.getLogger(__name__)
 
 PARTITIONS = 3
-TAKING_GROUPS_OVER = {
-    "options": ("--set=groups.takeover.enable=true", "--set=group.initial.rebalance.delay.ms=0"),
-    "broker_config": {
-        "offsets.topic.replication.factor": "3",
-        "offsets.topic.num.partitions": "5",
-        "offsets.topic.compression.codec": "2",  # snappy: what brokers append, we read
-    },
+GROUP_PARTITIONS = 5
+OPTIONS = ("--set=groups.takeover.enable=true", "--set=group.initial.rebalance.delay.ms=0")
+BROKER_CONFIG = {
+    "offsets.topic.replication.factor": "3",
+    "offsets.topic.num.partitions": str(GROUP_PARTITIONS),
+    "offsets.topic.compression.codec": "2",  # snappy: what brokers append, we read
 }
+TAKING_GROUPS_OVER = {"options": OPTIONS, "broker_config": BROKER_CONFIG}
 """A cluster whose groups go over to us."""
 
 _JOIN_S = 120.0
 _PATIENCE_MS = 60_000
+_STATUS_S = 5.0
 
 
 class Writer(threading.Thread):
@@ -79,6 +84,19 @@ def coordinators(demo: DemoCluster) -> set[int]:
 def taken_over(demo: DemoCluster) -> bool:
     """Return whether all brokers send clients to us."""
     return coordinators(demo) == {OURSELVES}
+
+
+def configure(session: ZkSession, topic: str, config: Mapping[str, str]) -> None:
+    """Change some of a topic's configuration."""
+    znode = session.get(entity_config_path("topics", topic))
+    before = {} if znode is None else parse_config(znode.data)
+    put_config(session, "topics", topic, {**before, **config})
+
+
+def refusals(demo: DemoCluster) -> set[str | None]:
+    """Return why partitions of the group topic take no commits; None for one that does."""
+    partitions = fetch_status(demo.folders.root, _STATUS_S)["groups"]["partitions"]
+    return {one["refuses_commits"] for one in partitions.values()}
 
 
 def kill_job_for(demo: DemoCluster, away_s: float) -> None:

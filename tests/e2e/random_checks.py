@@ -10,6 +10,7 @@ from streaming.demo.cluster import DemoCluster
 from streaming.demo.metadata import BrokerView
 from streaming.demo.sighting import PartitionSeen
 from streaming.demo.steps import OURS
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.process.polling import polls
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperError
@@ -120,8 +121,15 @@ def _unhealthy(name: str, replicas: list[int], seen: PartitionSeen | None) -> li
 
 
 def _misinformed(demo: DemoCluster) -> list[str]:
+    """Return which brokers know something else; who leads groups may be us, which ZooKeeper does
+    not name.
+    """
     now = demo.look()
-    leaders = {key: -1 if one is None else one.leader for key, one in now.partitions.items()}
+    leaders = {
+        key: -1 if one is None else one.leader
+        for key, one in now.partitions.items()
+        if key[0] != GROUP_TOPIC
+    }
     found = []
     for id_, view in demo.broker_views().items():
         if view is None:
@@ -135,7 +143,7 @@ def _misinformed(demo: DemoCluster) -> list[str]:
 
 
 def _known(view: BrokerView, leaders: Leaders) -> Leaders:
-    """Return what a broker tells of topics that are there."""
+    """Return what a broker tells of topics whose leaders are asked for."""
     topics = {topic for topic, _ in leaders}
     return {at: leader for at, leader in view.leaders.items() if at[0] in topics}
 

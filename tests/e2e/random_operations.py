@@ -3,6 +3,7 @@
     python -m tests.e2e.random_operations --seed 7 --operations 200
 
 The seed decides on the operations; operations.txt in the folder tells them with what came of each.
+With --groups we coordinate the consumer groups too, and __consumer_offsets is moved as well.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from streaming.demo.cluster import PARTITIONS, TOPIC, DemoCluster
 from streaming.demo.steps import start_everything
 from streaming.demo.verdict import Verdict
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.zk.client import ZkSession
 from tests.e2e.demo_cluster import controlled
+from tests.e2e.group_stage import BROKER_CONFIG, GROUP_PARTITIONS, OPTIONS
 from tests.e2e.random_checks import (
     leaderless,
     leftovers_of_absence,
@@ -29,6 +33,7 @@ from tests.e2e.random_checks import (
     unfinished,
     wait_until_none,
 )
+from tests.e2e.random_groups import Groups
 from tests.e2e.random_plan import Operation, Plan
 from tests.e2e.random_stage import UNCLEAN, Stage
 from tests.e2e.random_traffic import Traffic
@@ -50,6 +55,7 @@ Say = Callable[[str], None]
 @dataclass(slots=True)
 class Outcome:
     """How a run ended. misread: records that a consumer saw and that are not where it saw them.
+    uncommitted: acknowledged commits of groups that are not there.
 
     wrong: what should not be. kept: what brokers keep because they were away when it ended.
     """
@@ -59,15 +65,16 @@ class Outcome:
     producers: int
     consumed: int
     misread: int
+    uncommitted: list[str]
     wrong: list[str]
     kept: list[str]
     results: Counter[str] = field(default_factory=Counter)
 
     @property
     def losses(self) -> list[str]:
-        """Records that are not where they were acked or seen."""
+        """Records that are not where they were acked or seen, and commits."""
         misread = [f"{self.misread} records that consumers saw"] if self.misread else []
-        return [*(str(one) for one in self.verdict.lost), *misread]
+        return [*(str(one) for one in self.verdict.lost), *misread, *self.uncommitted]
 
     @property
     def faults(self) -> list[str]:
@@ -93,31 +100,48 @@ class Outcome:
         return "\n".join(lines)
 
 
-def run(demo: DemoCluster, session: ZkSession, seed: int, count: int, say: Say) -> Outcome:
+def run(
+    demo: DemoCluster,
+    session: ZkSession,
+    seed: int,
+    count: int,
+    say: Say,
+    *,
+    with_groups: bool = False,
+) -> Outcome:
     """Perform a seed's operations and return how it ended."""
-    traffic = _prepare(demo, session)
-    try:
+    with ExitStack() as stopping:
+        traffic = _prepare(demo, session)
+        stopping.callback(traffic.stop)
+        groups = Groups(demo, session) if with_groups else None
+        if groups is not None:
+            stopping.callback(groups.stop)
         stage, results = Stage(demo, session), Counter[str]()
-        wrong = _perform(stage, traffic, Plan(seed, (TOPIC, PARTITIONS)).draw(count), results, say)
+        moved = {} if groups is None else {GROUP_TOPIC: GROUP_PARTITIONS}
+        operations = Plan(seed, (TOPIC, PARTITIONS), moved).draw(count)
+        wrong = _perform(stage, traffic, operations, results, say)
         stage.return_all()
         wrong += stage.wrong
         say("everything is back; waiting for quiet")
         wrong += wait_until_none(lambda: unfinished(demo, session), _QUIET_S)
-        wrong += _silent(traffic)
-    finally:
-        traffic.stop()
+        wrong += _silent(traffic, groups)
+        lost = [] if groups is None else groups.lost()
+        if groups is not None:
+            say(str(groups))
     verdict, consumed, misread = traffic.verdict()
     kept = leftovers_of_absence(demo, session)
-    return Outcome(seed, verdict, traffic.producers, consumed, misread, wrong, kept, results)
+    return Outcome(seed, verdict, traffic.producers, consumed, misread, lost, wrong, kept, results)
 
 
-def _silent(traffic: Traffic) -> list[str]:
-    """Wait until every partition acks records again, and return what does not."""
+def _silent(traffic: Traffic, groups: Groups | None) -> list[str]:
+    """Wait until every partition acks records again, and each member of a group its commits, and
+    return what does not.
+    """
     quiet_s = time.monotonic()
 
     def missing() -> list[str]:
         traffic.revive(acks_are_possible=True)
-        return traffic.silent(quiet_s)
+        return traffic.silent(quiet_s) + ([] if groups is None else groups.silent(quiet_s))
 
     return wait_until_none(missing, _ACKS_S)
 
@@ -166,12 +190,20 @@ def _need(missing: list[str]) -> None:
         raise RuntimeError(f"the cluster did not start: {missing}")
 
 
+def _cluster(folder: Path, with_groups: bool) -> DemoCluster:
+    options = [f"--set=controller.lease.ms={LEASE_MS}"]
+    if not with_groups:
+        return DemoCluster(folder, options)
+    return DemoCluster(folder, [*options, *OPTIONS], broker_config=BROKER_CONFIG)
+
+
 def main() -> None:
     """Run one seed in a folder, which stays."""
     parser = argparse.ArgumentParser(description="random operations on real brokers")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--operations", type=int, default=200)
     parser.add_argument("--folder", type=Path, help="where everything goes; default: a new one")
+    parser.add_argument("--groups", action="store_true", help="coordinate consumer groups too")
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="helmstream-random-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -186,10 +218,12 @@ def main() -> None:
             sys.stdout.flush()
 
         say(f"seed {given.seed}, {given.operations} operations, in {folder}")
-        demo = DemoCluster(folder, [f"--set=controller.lease.ms={LEASE_MS}"])
+        demo = _cluster(folder, given.groups)
         try:
             with ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session:
-                outcome = run(demo, session, given.seed, given.operations, say)
+                outcome = run(
+                    demo, session, given.seed, given.operations, say, with_groups=given.groups
+                )
             say(f"{outcome}\nafter {time.monotonic() - began_s:.0f} s")
         finally:
             demo.stop()

@@ -58,6 +58,7 @@ class Operation:
 class Plan:
     """Draws operations. main: the topic that is produced to, with its partition count; it is moved
     and grown, never deleted, and never has fewer than two replicas or an unclean election.
+    moved: partition counts of further topics that are, but not grown.
 
     topics: partition counts of the others, as they are if everything is carried out. down: brokers
     that were stopped, and how.
@@ -65,6 +66,7 @@ class Plan:
 
     seed: int
     main: tuple[str, int]
+    moved: dict[str, int] = field(default_factory=dict)
     topics: dict[str, int] = field(default_factory=dict)
     down: dict[int, str] = field(default_factory=dict)
     abandoned: bool = False
@@ -128,7 +130,7 @@ class Plan:
         moves = {}
         for _ in range(self._random.randint(1, 3)):
             topic, partition = self._partition()
-            moves[topic, partition] = self._target(2 if topic == self.main[0] else 1)
+            moves[topic, partition] = self._target(1 if topic in self.topics else 2)
         return {"moves": moves}
 
     _reassign_by_znode = _reassign
@@ -201,7 +203,7 @@ class Plan:
         return {"recover": self._random.random() < RECOVERIES}
 
     def _partition(self) -> tuple[str, int]:
-        counts = {**self.topics, self.main[0]: self.main[1]}
+        counts = {**self.topics, **self.moved, self.main[0]: self.main[1]}
         topic = self._random.choice(sorted(counts))
         return topic, self._random.randrange(counts[topic])
 

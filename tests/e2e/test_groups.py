@@ -15,16 +15,22 @@ from collections.abc import Iterator
 
 import pytest
 
+from state.topic_overrides import MIN_INSYNC
 from streaming.demo.cluster import DemoCluster
+from streaming.internal_topics import GROUP_TOPIC
+from streaming.offsets.leader import Refusal
 from streaming.supervisor.processes import FRONT, JOB
+from streaming.zk.client import ZkSession
 from tests.e2e.group_clients import TOPIC, RdClient, RestlessClient
 from tests.e2e.group_stage import (
     PARTITIONS,
     TAKING_GROUPS_OVER,
     Stage,
     committed,
+    configure,
     coordinators,
     kill_job_for,
+    refusals,
     taken_over,
 )
 from tests.e2e.group_topics import Topics
@@ -49,6 +55,8 @@ BACKOFF_S = 0.2
 
 REPLACED = "replaced"
 """A topic that is deleted and made again, and a group that commits of it."""
+
+LOOK_S = 2.0
 
 STAYS_S = 3.0
 """How long a restless member stays."""
@@ -94,7 +102,9 @@ def test_groups_live_through_deaths_of_a_query(demo: DemoCluster, stage: Stage) 
 
 
 @pytest.mark.usefixtures("plain_job")
-def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> None:
+def test_groups_live_through_every_death(
+    demo: DemoCluster, session: ZkSession, stage: Stage
+) -> None:
     stage.check()
     demo.start_ours()
     wait_for("our leadership", lambda: taken_over(demo), START_S)
@@ -115,11 +125,7 @@ def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> Non
         stage.check()
         wait_for("our leadership", lambda: taken_over(demo), START_S)
 
-    follower = demo.broker(2)
-    follower.kill()
-    stage.check()
-    follower.start()
-    stage.check()
+    commits_wait_for_enough_in_sync(demo, session, stage)
 
     topics = Topics(demo.embedded.bootstrap_servers, demo.folders)
     begins_without_offsets(topics)
@@ -203,6 +209,22 @@ def die_often(demo: DemoCluster, stage: Stage, deaths: int, looked_at: float) ->
     stage.check()
     demo.kill_ours()
     wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
+    stage.check()
+
+
+def commits_wait_for_enough_in_sync(demo: DemoCluster, session: ZkSession, stage: Stage) -> None:
+    """A broker dies, and with it a commit is where the topic's configuration wants it no more."""
+    configure(session, GROUP_TOPIC, {MIN_INSYNC: "3"})
+    follower = demo.broker(2)
+    follower.kill()
+    wait_for("refusals", lambda: refusals(demo) == {Refusal.TOO_FEW_IN_SYNC})
+    time.sleep(LOOK_S)  # for answers that were on their way
+    acked = [len(member.acked_s) for member in stage.members]
+    time.sleep(LOOK_S)
+    assert [len(member.acked_s) for member in stage.members] == acked
+    configure(session, GROUP_TOPIC, {MIN_INSYNC: "2"})
+    stage.check()
+    follower.start()
     stage.check()
 
 

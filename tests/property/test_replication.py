@@ -1,5 +1,6 @@
 """Brokers lead and follow, we lead, everybody dies at any moment: an acknowledged record stays.
 
+And on as many brokers as min.insync.replicas says, if we acknowledged it.
 Brokers are models that keep their logs and cut them off as ReplicaFetcherThread does; the
 controller's machine elects and keeps ISRs, and what leads here is what leads in the front.
 """
@@ -89,9 +90,11 @@ class Replication(Led):
         super().__init__()
         self.leader.stop()
         self.chance = random.Random(seed)
+        self.min_insync_replicas = self.least = self.chance.choice([1, 2, 3])
         self.replicas = {broker: Replica() for broker in (1, 2, 3)}
         self.alive = {1, 2, 3}
         self.acked: list[tuple[int, bytes]] = []
+        self.too_few = 0
         self.appended = 0
         self.registered = 200
         self.fetching = ReplicaFetch(self.leader, self.cluster.image, self.older, self.epoch_end)
@@ -231,7 +234,12 @@ class Replication(Led):
         log, value = self.leader.logs[0], self.value()
         offset = log.end
         done = self.leader.append(0, batch(value))
-        done.add_done_callback(lambda ended: ended.exception() or self.acknowledge(offset, value))
+        done.add_done_callback(lambda ended: ended.exception() or self.is_safe(offset, value))
+
+    def is_safe(self, offset: int, value: bytes) -> None:
+        have = [one for one in self.replicas.values() if (offset, value) in self.has(one.log)]
+        self.too_few += len(have) < self.least
+        self.acknowledge(offset, value)
 
     async def we_lead(self) -> None:
         if 0 not in self.leader.logs:
@@ -256,6 +264,7 @@ class Replication(Led):
             log = self.replicas[broker].log
             lost = [one for one in self.acked if one not in self.has(log)]
             assert not lost, f"broker {broker} is in the ISR without {lost}: {log}"
+        assert not self.too_few, f"acknowledged with fewer than {self.least} replicas"
 
     @staticmethod
     def has(log: list[tuple[int, bytes]]) -> set[tuple[int, bytes]]:

@@ -49,17 +49,19 @@ class Groups:
         *,
         node_role: NodeRole,
         topic_exists: Callable[[str], bool],
+        min_insync_replicas: Callable[[str], int | None],
         counters: Counters,
     ) -> None:
         """Make the parts; `start` lets them work. log_time_ms: the clock that events' times are of.
-        topic_exists: whether ZooKeeper may have one.
+        topic_exists: whether ZooKeeper may have one; min_insync_replicas: a topic's, None while
+        it was never read.
         """
         self._enabled = settings.groups_takeover_enable
         self._append = append
         self._view = view
         timeout_s = settings.request_timeout_ms / 1000
         loop = asyncio.get_running_loop()
-        self.leader = OffsetsLeader(loop.time)
+        self.leader = OffsetsLeader(loop.time, lambda: min_insync_replicas(GROUP_TOPIC))
         listener, connector = settings.controller_listener, Connector.of(settings)
         self._history = History(self.leader, view.image, listener, connector, timeout_s)
         self._fetch = ReplicaFetch(
@@ -165,6 +167,7 @@ class Groups:
                     "high_watermark": log.high_watermark,
                     "memory_bytes": log.memory_bytes,
                     "not_loaded": not_loaded.get(log.partition),
+                    "refuses_commits": self.leader.refusal(log.partition),
                 }
                 for log in self.leader.logs.values()
             },

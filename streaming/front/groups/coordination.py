@@ -120,9 +120,9 @@ class GroupCoordination:
         """Return what this node is for a partition."""
         return self._view.phase(partition)
 
-    def is_full(self, partition: int) -> bool:
+    def refuses_commits(self, partition: int) -> bool:
         """Return whether a partition takes no commit now."""
-        return self._leader.is_full(partition)
+        return self._leader.refusal(partition) is not None
 
     def phases(self) -> list[CoordinatorPhase]:
         """Return what this node is for each partition."""

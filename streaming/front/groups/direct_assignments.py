@@ -26,7 +26,7 @@ from streaming.front.groups.view import CoordinatorView
 from streaming.log.api import NewRecord
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.batches import BatchRecord, bytes_at_most, encode_batch
-from streaming.offsets.leader import LeaderStopped, OffsetsLeader
+from streaming.offsets.leader import LeaderStopped, OffsetsLeader, Refusal
 from streaming.offsets.records import encode_record
 from streaming.process.wall_clock import wall_clock_ms
 
@@ -116,7 +116,7 @@ class DirectAssignments:
             request.group not in self._left
             and self._view.node_role.decides()
             and request.group not in self._view.image.writing
-            and not self._leader.is_full(request.partition)
+            and self._leader.refusal(request.partition) is not Refusal.FULL
         )
 
     def _read(self, request: SyncGroupRequested) -> _Assignment | None:

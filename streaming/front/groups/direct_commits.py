@@ -72,8 +72,8 @@ class DirectCommits:
         self.pause = DirectCommitPause(self._settle)
 
     def try_commit(self, request: bytes, answer: Answer) -> bool:
-        """Begin a commit whose answer comes later, or refuse it where the partition is full; False
-        leaves it to be decided.
+        """Begin a commit whose answer comes later, or refuse it where the partition takes none;
+        False leaves it to be decided.
         """
         layout = self._layouts.read(request)
         if layout is None or self.pause.covers(layout.group, layout.partitions):
@@ -89,7 +89,7 @@ class DirectCommits:
                 return False
             committer.known_at = self._known.version
             self._layouts.keep(request, layout)
-        if self._leader.is_full(partition):
+        if self._leader.refusal(partition) is not None:
             refusal = layout.answer(ProtocolError.COORDINATOR_NOT_AVAILABLE)
             answer(answer_with_id_of(refusal, request))
         else:

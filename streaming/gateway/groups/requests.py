@@ -75,8 +75,10 @@ class GroupService(Protocol):
     def phase(self, partition: int) -> CoordinatorPhase:
         """Return what this node is for a partition."""
 
-    def is_full(self, partition: int) -> bool:
-        """Return whether a partition takes no commit now: too many wait for brokers in sync."""
+    def refuses_commits(self, partition: int) -> bool:
+        """Return whether a partition takes no commit now: too many wait for brokers in sync, or
+        these are too few.
+        """
 
     def phases(self) -> list[CoordinatorPhase]:
         """Return what this node is for each partition."""
@@ -127,12 +129,13 @@ class GroupRequests:
     def status(self, api: GroupApi, group: str | None) -> ProtocolError | None:
         """Return what is answered without a decision, None when one is needed.
 
-        A commit to a full partition gets what it gets from Kafka where the append fails for want of
-        replicas (GroupMetadataManager.maybeConvertOffsetCommitError): every client tries it again.
+        A commit that its partition does not take gets what it gets from Kafka where the append
+        fails for want of replicas (GroupMetadataManager.maybeConvertOffsetCommitError): every
+        client tries it again.
         """
         partition = -1 if group is None else self.service.partition_of(group)
         error = status_error(api, group, self.service.phase(partition))
-        if error is None and api in _COMMITS and self.service.is_full(partition):
+        if error is None and api in _COMMITS and self.service.refuses_commits(partition):
             error = ProtocolError.COORDINATOR_NOT_AVAILABLE
         return error
 

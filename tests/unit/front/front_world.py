@@ -28,6 +28,7 @@ class FrontWorld(GroupWorld):
             lambda: self.time.now_ms,
             node_role=self.node_role,
             topic_exists=self.in_zookeeper.__contains__,
+            min_insync_replicas=lambda _: self.min_insync_replicas,
             counters=self.counters,
         )
         self.failures: list[BaseException] = []

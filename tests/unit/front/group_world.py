@@ -56,6 +56,7 @@ class GroupWorld:
         self.events: list[Event] = []
         self.following = True
         self.has_job = True
+        self.min_insync_replicas = 1
         self.held: list[tuple[int, bytes]] | None = None
         self.decided: list[bytes] = []
         self.timers: dict[str, int] = {}
@@ -63,7 +64,7 @@ class GroupWorld:
         self.time = StandingTime()
         self.machine = new_machine(GROUP_KEY)
         loop = asyncio.get_running_loop()
-        self.leader = OffsetsLeader(loop.time)
+        self.leader = OffsetsLeader(loop.time, lambda: self.min_insync_replicas)
         self.leader.look_at(self.cluster.known, self.cluster.partition_count(GROUP_TOPIC))
         settings = load_settings(overrides=["group.initial.rebalance.delay.ms=0", *options])
         history = History(self.leader, self.cluster.image, "INTERNAL", Connector(), TIMEOUT_S)

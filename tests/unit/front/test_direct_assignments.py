@@ -13,6 +13,7 @@ from state.groups.load import LoadedPartition
 from state.groups.states import GroupState
 from state.protocol_errors import ProtocolError
 from streaming.front.groups import direct_assignments
+from streaming.offsets.leader import Refusal
 from streaming.offsets.loading import fold_records
 from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.group_members import Member, pair
@@ -142,7 +143,7 @@ def test_what_was_left_to_a_decision_is_not_overtaken(monkeypatch: pytest.Monkey
         again = Member(await rig.client())
         again.id, again.generation = leader.id, leader.generation
         world.held = []
-        monkeypatch.setattr(world.leader, "is_full", lambda partition: True)
+        monkeypatch.setattr(world.leader, "refusal", lambda partition: Refusal.FULL)
         first = asyncio.create_task(assign_as(leader, b"first"))
         await wait_on_loop("the first", lambda: len(sent(world, leader)) == 1)
         monkeypatch.undo()

@@ -1,4 +1,6 @@
-"""Commits while the brokers in sync do not take what is appended: so many are kept, and no more."""
+"""Commits while the brokers in sync do not take what is appended: so many are kept, and no more. Of
+too few brokers in sync none is.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +50,32 @@ def test_a_partition_of_which_much_is_not_safe_takes_no_commit(
         assert answer["topics"][0]["partitions"][0]["error_code"] == refused
         assert (log.end, len(world.events)) == (end, events)
         world.resume_following()
+        assert await commit(client, joined, 9, version) == 0
+        assert (await fetched(client))["committed_offset"] == 9
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("version", [OLD, 9])
+def test_a_partition_with_too_few_brokers_in_sync_takes_no_commit(version: int) -> None:
+    """Groups go on meanwhile, as far as nothing has to be written."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        log = world.leader.logs[world.groups.partition_of(GROUP)]
+        world.min_insync_replicas = 2
+        assert await commit(client, joined, 7, version) == 0
+        world.cluster.happen("broker_registrations_changed", "", {"unregistered": [2]})
+        world.look()
+        end, events = log.end, len(world.events)
+        refused = ProtocolError.COORDINATOR_NOT_AVAILABLE
+        assert await commit(client, joined, 8, version) == refused
+        answer = await client.ask(ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction())
+        assert answer["topics"][0]["partitions"][0]["error_code"] == refused
+        assert (log.end, len(world.events)) == (end, events)
+        assert (await fetched(client))["committed_offset"] == 7
+        world.min_insync_replicas = 1
         assert await commit(client, joined, 9, version) == 0
         assert (await fetched(client))["committed_offset"] == 9
 

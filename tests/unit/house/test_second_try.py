@@ -39,7 +39,7 @@ def tried_again(error: BaseException, never_again: re.Pattern[str]) -> bool:
 
 def random_outcome(verdict: Verdict = WELL, misread: int = 0, **more: Any) -> Outcome:
     fields = {"wrong": [], "kept": [], "results": ALL_DONE, **more}
-    return Outcome(7, verdict, 1, 10, misread, **fields)
+    return Outcome(7, verdict, 1, 10, misread, [], **fields)
 
 
 @dataclass(frozen=True, slots=True)

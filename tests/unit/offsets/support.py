@@ -26,10 +26,11 @@ class Led:
 
     def __init__(self) -> None:
         self.now_s = 0.0
+        self.min_insync_replicas: int | None = 1
         self.cluster = FakeCluster()
         topic_id = self.cluster.create(GROUP_TOPIC, [[1, 2, 3], [2, 3, 1]])
         self.topic_id = topic_id_from_text(topic_id)
-        self.leader = OffsetsLeader(lambda: self.now_s)
+        self.leader = OffsetsLeader(lambda: self.now_s, lambda: self.min_insync_replicas)
         self.look()
         self.lead()
 

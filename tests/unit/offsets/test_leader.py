@@ -13,8 +13,9 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.isr_maintenance import IsrMaintenance
-from streaming.offsets.leader import LeaderStopped
+from streaming.offsets.leader import LeaderStopped, Refusal
 from streaming.offsets.partition_log import UNKNOWN
+from tests.unit.gateway.support import BROKERS
 from tests.unit.offsets.support import BATCH, OLDER, Led
 
 LAG_S = 30.0
@@ -76,6 +77,58 @@ def test_nothing_is_safe_while_a_broker_of_the_stored_isr_is_away() -> None:
             led.fetch(broker, 1)
         assert not done.done(), "3 may come back, and lead"
         assert led.leader.wanted_isr(led.leader.logs[0], LAG_S) == (1, 2)
+
+    run(scenario)
+
+
+def test_nothing_counts_on_fewer_brokers_than_the_topic_wants() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        led.min_insync_replicas = 2
+        led.cluster.happen("broker_registrations_changed", "", {"unregistered": [2]})
+        led.look()
+        assert led.leader.refusal(0) is None
+        under_way = led.leader.append(0, BATCH)
+        led.cluster.happen("broker_registrations_changed", "", {"unregistered": [3]})
+        assert isr(led) == (1,)
+        led.fetch(1, 1)
+        assert not under_way.done(), "1 alone has it"
+        assert led.leader.refusal(0) is Refusal.TOO_FEW_IN_SYNC
+        led.min_insync_replicas = 1
+        led.fetch(1, 1)
+        assert (under_way.done(), led.leader.refusal(0)) == (True, None)
+
+    run(scenario)
+
+
+def test_what_too_few_have_counts_once_another_broker_in_sync_has_it() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        led.min_insync_replicas = 2
+        led.cluster.happen("broker_registrations_changed", "", {"unregistered": [2, 3]})
+        led.look()
+        done = led.leader.append(0, BATCH)
+        led.fetch(1, 1)
+        back = BROKERS[1] | {"epoch": 99}
+        led.cluster.happen("broker_registrations_changed", "", {"registered": [back]})
+        led.look()
+        led.fetch(2, 1)
+        assert not done.done(), "2 is not in sync"
+        await maintenance(led).look()
+        assert isr(led) == (1, 2)
+        led.fetch(2, 1)
+        assert done.done()
+
+    run(scenario)
+
+
+def test_a_topic_that_wants_more_replicas_than_it_has_gets_all() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        led.min_insync_replicas = 4
+        assert led.leader.refusal(0) is None
+        led.min_insync_replicas = None
+        assert led.leader.refusal(0) is Refusal.TOO_FEW_IN_SYNC, "it is not known what it wants"
 
     run(scenario)
 
