@@ -229,6 +229,10 @@ class PartitionLog:
             return EpochEnd(self.epochs[at - 1][0], end)
         if last_epoch == UNKNOWN:
             return EpochEnd(UNKNOWN, self.end if self.begun else base.end_offset)
+        if base.epoch == UNKNOWN:
+            # No record has an epoch, so none begins before that one ends; a follower passes over a
+            # diverging epoch of -1 (LeaderEpochFileCache.endOffsetFor, FetchResponse).
+            return EpochEnd(last_epoch, base.end_offset)
         if last_epoch >= base.epoch:
             return base
         older = self._older_ends.get(last_epoch)

@@ -91,6 +91,7 @@ class Replication(Led):
         self.leader.stop()
         self.chance = random.Random(seed)
         self.min_insync_replicas = self.least = self.chance.choice([1, 2, 3])
+        self.brokers_are_written_to = self.chance.random() < 0.7
         self.replicas = {broker: Replica() for broker in (1, 2, 3)}
         self.alive = {1, 2, 3}
         self.acked: list[tuple[int, bytes]] = []
@@ -170,7 +171,7 @@ class Replication(Led):
         leader.lead(self.facts.leader_epoch)
         others = sorted(self.alive - {self.facts.leader})
         kind = self.chance.choice(["append", "follow", "follow", "follow", "shrink", "grow"])
-        if kind == "append":
+        if kind == "append" and self.brokers_are_written_to:
             leader.append(self.facts.leader_epoch, self.value())
         elif others:
             broker = self.chance.choice(others)
@@ -224,8 +225,8 @@ class Replication(Led):
         )
         asked.body["max_wait_ms"] = 0
         answer = (await self.fetching.handle(asked))["responses"][0]["partitions"][0]
-        if answer.get("diverging_epoch"):
-            said = answer["diverging_epoch"]
+        said = answer.get("diverging_epoch")
+        if said and said["epoch"] >= 0:  # FetchResponse.isDivergingEpoch
             replica.cut_off(EpochEnd(said["epoch"], said["end_offset"]))
         elif not answer["error_code"]:
             replica.take(answer["records"])
@@ -276,7 +277,7 @@ class Replication(Led):
             turn = self.chance.random()
             if turn < 0.04:
                 self.leader.stop()
-                ours = not ours
+                ours = not ours or self.chance.random() < 0.3  # or taken over anew
             elif turn < 0.08 and self.alive:
                 self.die()
             elif turn < 0.14 or self.facts.leader < 0:

@@ -83,7 +83,8 @@ def test_logs_without_epochs_are_compared_by_their_ends_alone() -> None:
     assert log.divergence(UNKNOWN, 111) == EpochEnd(UNKNOWN, 110)
     empty = showing({1: (UNKNOWN, 0), 2: (UNKNOWN, 0)})
     assert empty.begin_if_agreed([1, 2], NOW_S)
-    assert empty.divergence(3, 5) == EpochEnd(UNKNOWN, 0)
+    assert empty.divergence(3, 5) == EpochEnd(3, 0), "of -1 a broker takes no notice"
+    assert empty.divergence(3, 0) is None
 
 
 def test_where_an_epoch_before_ours_ended_only_a_witness_knows() -> None:

@@ -165,6 +165,26 @@ def test_a_replica_in_sync_with_an_old_tail_cuts_it_off_before_the_log_begins() 
     run(scenario)
 
 
+def test_who_led_an_empty_log_follows_one_that_no_record_was_written_to() -> None:
+    """A broker passes over a diverging epoch of -1 and asks the same again."""
+
+    async def scenario(led: Fetching) -> None:
+        led.cluster.happen("broker_registrations_changed", "", {"unregistered": [2]})
+        led.look()
+        for broker in (1, 3):
+            led.fetch(broker, 0, epoch=UNKNOWN)
+        log = led.leader.logs[0]
+        assert log.begun
+        answer = await led.ask(fetch_offset=0, last_fetched_epoch=OLDER)
+        assert not answer.get("diverging_epoch")
+        assert log.follower(2).position == 0
+        led.leader.append(0, BATCH)
+        answer = await led.ask(fetch_offset=0, last_fetched_epoch=OLDER)
+        assert answer["records"]
+
+    run(scenario)
+
+
 def test_what_stands_before_our_log_is_read_from_another_broker() -> None:
     async def scenario(led: Fetching) -> None:
         led.begin(5)
