@@ -13,6 +13,7 @@ from rich.console import Console
 
 from streaming.commands.options import ConfigFiles, DataDirOption, Overrides, settings_from
 from streaming.commands.output import table_console
+from streaming.commands.spark import LazySpark
 
 if TYPE_CHECKING:
     from checkpoints.snapshot import Snapshot
@@ -87,9 +88,8 @@ def explain(
 
 def _retained(path: Path, settings: Settings) -> Callable[[int], Snapshot]:
     from streaming.explain.retained import retained_before
-    from streaming.spark.session import open_spark
 
-    return lambda offset: retained_before(path, offset, lambda: open_spark(settings))
+    return lambda offset: retained_before(path, offset, LazySpark(settings))
 
 
 def _show(found: list[Explanation], as_json: bool) -> None:

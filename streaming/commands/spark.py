@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from streaming.settings import Settings
 
@@ -21,10 +24,11 @@ class LazySpark:
     def __call__(self) -> SparkSession:
         """Return the session."""
         if self._session is None:
-            from streaming.spark.local_fs import local_fs_jar
-            from streaming.spark.session import open_spark
+            from streaming.spark.apart import open_spark_apart
 
-            self._session = open_spark(self._settings, local_fs_jar())
+            waiting = Console(stderr=True).status("starting Spark")  # nothing without a terminal
+            with tempfile.TemporaryFile() as printed, waiting:
+                self._session = open_spark_apart(self._settings, printed)
         return self._session
 
     def __enter__(self) -> LazySpark:

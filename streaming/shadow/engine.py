@@ -5,8 +5,10 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Protocol
+
+from py4j.protocol import Py4JNetworkError
 
 from checkpoints.layout import check_layout
 from checkpoints.replay import States
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _FOLD_TIMEOUT_S = 120.0
 _POLL_S = 0.5
+_JVM_GONE = (Py4JNetworkError, ConnectionError)
 
 
 class FoldingStopped(HelmstreamError):
@@ -118,18 +121,19 @@ class SparkEngine:
         from streaming.operator import decide  # noqa: PLC0415
         from streaming.query import for_each_batch, read_events, warm_up  # noqa: PLC0415
         from streaming.router import route  # noqa: PLC0415
-        from streaming.spark.local_fs import local_fs_jar  # noqa: PLC0415 - they need Spark
-        from streaming.spark.session import open_spark  # noqa: PLC0415
+        from streaming.spark.apart import open_spark_apart  # noqa: PLC0415 - they need Spark
 
         check_layout(folders.checkpoint, settings.layout, settings.shuffle_partitions)
         self._logs = ShadowLogs(settings, folders)
         self._batches: queue.SimpleQueue[FoldedBatch] = queue.SimpleQueue()
         self._start = self._folded = self._logs.events.end_offset()
-        session = spark or open_spark(settings, local_fs_jar())
-        self._own = None if spark is not None else session
-        warm_up(session, settings)
+        self._own: SparkSession | None = None
+        if spark is None:
+            with (folders.printed / "spark.log").open("w+b") as printed:
+                spark = self._own = open_spark_apart(settings, printed)
+        warm_up(spark, settings)
         layout, max_events = settings.layout, settings.event_log_batch_max_events
-        decided = decide(route(read_events(session, folders.events, layout, max_events), layout))
+        decided = decide(route(read_events(spark, folders.events, layout, max_events), layout))
         self._query = for_each_batch(decided, folders.checkpoint, self._take)
 
     def append(self, records: Sequence[NewRecord]) -> range:
@@ -143,9 +147,7 @@ class SparkEngine:
             try:
                 batch = self._batches.get(timeout=_POLL_S)
             except queue.Empty:
-                if not self._query.isActive:
-                    self._query.awaitTermination()
-                    raise FoldingStopped("the query has ended") from None
+                self._check_query()
                 if time.monotonic() > deadline:
                     raise FoldingStopped(
                         f"event {until - 1} was not folded within {_FOLD_TIMEOUT_S:g} s"
@@ -158,10 +160,21 @@ class SparkEngine:
 
     def close(self) -> None:
         """Stop the query and Spark, close the logs."""
-        self._query.stop()
-        if self._own is not None:
-            self._own.stop()
+        with suppress(*_JVM_GONE):
+            self._query.stop()
+            if self._own is not None:
+                self._own.stop()
         self._logs.close()
+
+    def _check_query(self) -> None:
+        """Raise why the query has ended, if it has."""
+        try:
+            if self._query.isActive:
+                return
+            self._query.awaitTermination()
+        except _JVM_GONE as error:
+            raise FoldingStopped("Spark's JVM has ended: log/spark.log may say why") from error
+        raise FoldingStopped("the query has ended")
 
     def _take(self, batch_id: int, rows: pa.Table) -> None:
         if batch := folded_batch(rows):

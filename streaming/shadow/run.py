@@ -81,7 +81,8 @@ def run_shadow(settings: Settings, options: Options, console: Console) -> int:
     log_to_file(folders.printed / "shadow.log")
     stop = Stop()
     on_stop_signal(stop.on_signal)
-    engine: Engine = (LocalEngine if options.local else SparkEngine)(settings, folders)
+    with console.status("starting"):
+        engine: Engine = (LocalEngine if options.local else SparkEngine)(settings, folders)
     try:
         return _watch(settings, options, console, engine, stop)
     finally:

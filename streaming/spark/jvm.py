@@ -39,13 +39,11 @@ def start_jvm(settings: Settings) -> None:
     """
     if _SUBMITTED in os.environ:
         return
-    home = use_own_home() if is_local(settings.spark_master) else None
+    option = archive_option(settings)
     if is_local(settings.spark_master) and local_fs_jar() is None:
         logger.info("each micro-batch takes longer until `helmstream prepare` has fetched a jar")
-    archive = None if home is None else home / ARCHIVE
-    option = f"-XX:SharedArchiveFile={archive}" if archive is not None and archive.exists() else ""
     start = threading.Thread(
-        target=launch_jvm, args=[settings, option], name="jvm-start", daemon=True
+        target=_launch_jvm, args=[settings, option], name="jvm-start", daemon=True
     )
     start.start()
     _started.append(start)
@@ -57,11 +55,24 @@ def await_jvm() -> None:
         start.join()
 
 
-def launch_jvm(settings: Settings, jvm_option: str) -> None:
-    """Start the JVM with one more option and wait until its gateway listens."""
+def archive_option(settings: Settings) -> str:
+    """Let this process use a Spark home of our own, and return the JVM's option for the archive in
+    it, "" when there is none.
+    """
+    home = use_own_home() if is_local(settings.spark_master) else None
+    archive = None if home is None else home / ARCHIVE
+    return f"-XX:SharedArchiveFile={archive}" if archive is not None and archive.exists() else ""
+
+
+def launch_conf(settings: Settings, jvm_option: str) -> SparkConf:
+    """Return what the JVM is started with, which has one more option."""
     conf = SparkConf(loadDefaults=False)
     conf.setAll(list(prepare_launch(settings, local_fs_jar(), jvm_option).items()))
-    SparkContext._ensure_initialized(conf=conf)
+    return conf
+
+
+def _launch_jvm(settings: Settings, jvm_option: str) -> None:
+    SparkContext._ensure_initialized(conf=launch_conf(settings, jvm_option))
 
 
 def end_jvm() -> None:

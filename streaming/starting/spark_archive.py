@@ -12,8 +12,9 @@ from pathlib import Path
 from streaming.errors import ConfigurationError
 from streaming.query import warm_up
 from streaming.settings import Settings
+from streaming.spark.apart import launch_jvm_apart
 from streaming.spark.conf import is_local
-from streaming.spark.jvm import ARCHIVE, end_jvm, launch_jvm, use_own_home
+from streaming.spark.jvm import ARCHIVE, end_jvm, use_own_home
 from streaming.spark.local_fs import fetch_local_fs_jar, local_fs_jar
 from streaming.spark.session import open_spark
 
@@ -26,8 +27,8 @@ def archive_classes(settings: Settings) -> Path:
 
     The jar that the job runs with is fetched before.
 
-    Raises ConfigurationError where the job does not start Spark itself, or in a Spark home that is
-    not ours.
+    Raises SparkNotStarted, and ConfigurationError where the job does not start Spark itself, or in
+    a Spark home that is not ours.
     """
     home = use_own_home() if is_local(settings.spark_master) else None
     if home is None:
@@ -38,7 +39,8 @@ def archive_classes(settings: Settings) -> Path:
     fetch_local_fs_jar()
     with tempfile.TemporaryDirectory(dir=home, prefix=f".{ARCHIVE}-") as scratch:
         made = Path(scratch) / ARCHIVE
-        launch_jvm(settings, f"-XX:ArchiveClassesAtExit={made} {_QUIET}")
+        with tempfile.TemporaryFile() as printed:
+            launch_jvm_apart(settings, f"-XX:ArchiveClassesAtExit={made} {_QUIET}", printed)
         spark = open_spark(settings, local_fs_jar())
         warm_up(spark, settings)
         spark.stop()
