@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from confluent_kafka import Producer
+from kafka import KafkaConsumer, TopicPartition
 
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.metadata import ask_metadata
@@ -53,18 +54,19 @@ class Writer(threading.Thread):
 
     def __init__(self, brokers: Sequence[str]) -> None:
         super().__init__(name="writer", daemon=True)
-        self._producer = KafkaProducer(bootstrap_servers=list(brokers))
+        self._producer = Producer({"bootstrap.servers": ",".join(brokers), "log_level": 0})
         self._ended = threading.Event()
 
     def run(self) -> None:
         while not self._ended.wait(0.2):
             for partition in range(PARTITIONS):
-                self._producer.send(TOPIC, b"x", partition=partition)
+                self._producer.produce(TOPIC, b"x", partition=partition)
+            self._producer.poll(0)
 
     def stop(self) -> None:
         self._ended.set()
         self.join(_JOIN_S)
-        self._producer.close()
+        self._producer.flush(_JOIN_S)
 
 
 def coordinators(demo: DemoCluster) -> set[int]:

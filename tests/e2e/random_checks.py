@@ -55,7 +55,10 @@ def leaderless(demo: DemoCluster, session: ZkSession, down: set[int]) -> list[st
 
 def may_ack(demo: DemoCluster, topic: str, down: set[int]) -> bool:
     """Return whether some partition of a topic has a living leader and enough replicas in sync."""
-    seen = demo.look().of_topic(topic).values()
+    try:
+        seen = demo.look().of_topic(topic).values()
+    except ZooKeeperError:
+        return False
     return any(
         one is not None and one.leader not in down and len(set(one.isr) - down) > 1 for one in seen
     )

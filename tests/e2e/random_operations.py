@@ -3,7 +3,8 @@
     python -m tests.e2e.random_operations --seed 7 --operations 200
 
 The seed decides on the operations; operations.txt in the folder tells them with what came of each.
-With --groups we coordinate the consumer groups too, and __consumer_offsets is moved as well.
+With --groups we coordinate the consumer groups too, and __consumer_offsets is moved as well; with
+--zookeeper it goes away too, and decisions are paused.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from tests.e2e.random_checks import (
     wait_until_none,
 )
 from tests.e2e.random_groups import Groups
-from tests.e2e.random_plan import Operation, Plan
+from tests.e2e.random_plan import SHARES, SHARES_WITH_ZOOKEEPER, Operation, Plan
 from tests.e2e.random_stage import UNCLEAN, Stage
 from tests.e2e.random_traffic import Traffic
 from tests.integration.front.harness import put_config
@@ -50,6 +51,19 @@ _DONE_IN_EVERY_RUN = (("create topic",), ("reassign", "reassign by znode"))
 """Of each of these, one operation at least; a busy machine may refuse the others."""
 
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """What comes beside: consumer groups that we coordinate; a ZooKeeper that goes away, and
+    pauses.
+    """
+
+    groups: bool = False
+    zookeeper: bool = False
+
+
+NO_MORE = More()
 
 
 @dataclass(slots=True)
@@ -107,18 +121,19 @@ def run(
     count: int,
     say: Say,
     *,
-    with_groups: bool = False,
+    more: More = NO_MORE,
 ) -> Outcome:
     """Perform a seed's operations and return how it ended."""
     with ExitStack() as stopping:
         traffic = _prepare(demo, session)
         stopping.callback(traffic.stop)
-        groups = Groups(demo, session) if with_groups else None
+        groups = Groups(demo, session) if more.groups else None
         if groups is not None:
             stopping.callback(groups.stop)
         stage, results = Stage(demo, session), Counter[str]()
         moved = {} if groups is None else {GROUP_TOPIC: GROUP_PARTITIONS}
-        operations = Plan(seed, (TOPIC, PARTITIONS), moved).draw(count)
+        shares = SHARES_WITH_ZOOKEEPER if more.zookeeper else SHARES
+        operations = Plan(seed, (TOPIC, PARTITIONS), moved, shares).draw(count)
         wrong = _perform(stage, traffic, operations, results, say)
         stage.return_all()
         wrong += stage.wrong
@@ -162,7 +177,8 @@ def _perform(
         results[f"{operation.name}: {result}"] += 1
         time.sleep(operation.pause_s)
         traffic.revive(may_ack(stage.demo, TOPIC, stage.down))
-        if operation.number % _LEADERS_EVERY == _LEADERS_EVERY - 1 and not stage.abandoned:
+        decided = not (stage.abandoned or stage.paused)
+        if operation.number % _LEADERS_EVERY == _LEADERS_EVERY - 1 and decided:
             found = wait_until_none(
                 lambda: leaderless(stage.demo, stage.session, stage.down), _LEADERS_S
             )
@@ -190,9 +206,9 @@ def _need(missing: list[str]) -> None:
         raise RuntimeError(f"the cluster did not start: {missing}")
 
 
-def _cluster(folder: Path, with_groups: bool) -> DemoCluster:
+def _cluster(folder: Path, more: More) -> DemoCluster:
     options = [f"--set=controller.lease.ms={LEASE_MS}"]
-    if not with_groups:
+    if not more.groups:
         return DemoCluster(folder, options)
     return DemoCluster(folder, [*options, *OPTIONS], broker_config=BROKER_CONFIG)
 
@@ -204,6 +220,7 @@ def main() -> None:
     parser.add_argument("--operations", type=int, default=200)
     parser.add_argument("--folder", type=Path, help="where everything goes; default: a new one")
     parser.add_argument("--groups", action="store_true", help="coordinate consumer groups too")
+    parser.add_argument("--zookeeper", action="store_true", help="it goes away too, and pauses")
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="helmstream-random-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -218,12 +235,11 @@ def main() -> None:
             sys.stdout.flush()
 
         say(f"seed {given.seed}, {given.operations} operations, in {folder}")
-        demo = _cluster(folder, given.groups)
+        more = More(given.groups, given.zookeeper)
+        demo = _cluster(folder, more)
         try:
             with ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session:
-                outcome = run(
-                    demo, session, given.seed, given.operations, say, with_groups=given.groups
-                )
+                outcome = run(demo, session, given.seed, given.operations, say, more=more)
             say(f"{outcome}\nafter {time.monotonic() - began_s:.0f} s")
         finally:
             demo.stop()

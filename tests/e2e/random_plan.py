@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,15 @@ SHARES = {
     "take control back": 6,
 }
 
+SHARES_WITH_ZOOKEEPER = {
+    **SHARES,
+    "kill ZooKeeper": 4,
+    "pause ZooKeeper": 4,
+    "pause decisions": 3,
+    "resume decisions": 6,
+}
+LONGEST_OUTAGE_S = 9.0
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -58,7 +67,7 @@ class Operation:
 class Plan:
     """Draws operations. main: the topic that is produced to, with its partition count; it is moved
     and grown, never deleted, and never has fewer than two replicas or an unclean election.
-    moved: partition counts of further topics that are, but not grown.
+    moved: partition counts of further topics that are, but not grown. shares: of the operations.
 
     topics: partition counts of the others, as they are if everything is carried out. down: brokers
     that were stopped, and how.
@@ -67,9 +76,11 @@ class Plan:
     seed: int
     main: tuple[str, int]
     moved: dict[str, int] = field(default_factory=dict)
+    shares: Mapping[str, int] = field(default_factory=SHARES.copy)
     topics: dict[str, int] = field(default_factory=dict)
     down: dict[int, str] = field(default_factory=dict)
     abandoned: bool = False
+    paused: bool = False
     _random: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,8 +95,8 @@ class Plan:
 
     def _draw(self) -> tuple[str, dict[str, Any]]:
         while True:
-            (name,) = self._random.choices(list(SHARES), list(SHARES.values()))
-            of = getattr(self, "_" + name.replace(" ", "_"))()
+            (name,) = self._random.choices(list(self.shares), list(self.shares.values()))
+            of = getattr(self, "_" + name.replace(" ", "_").lower())()
             if of is not None:
                 return name, of
 
@@ -197,6 +208,23 @@ class Plan:
             return None
         self.abandoned = False
         return self._recovery()
+
+    def _kill_zookeeper(self) -> dict[str, Any]:
+        return {"away_s": round(self._random.uniform(0, LONGEST_OUTAGE_S), 1)}
+
+    _pause_zookeeper = _kill_zookeeper
+
+    def _pause_decisions(self) -> dict[str, Any] | None:
+        if self.abandoned or self.paused:
+            return None
+        self.paused = True
+        return {}
+
+    def _resume_decisions(self) -> dict[str, Any] | None:
+        if self.abandoned or not self.paused:
+            return None
+        self.paused = False
+        return {}
 
     def _recovery(self) -> dict[str, Any]:
         """Draw whether the next operation waits until we decide again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,10 +13,11 @@ from kafka.errors import KafkaError
 from streaming.demo.cluster import DemoCluster
 from streaming.errors import HelmstreamError
 from streaming.process.polling import polls
+from streaming.sockets.control_socket import give_order
 from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
-from streaming.zk.errors import NodeExists
+from streaming.zk.errors import NodeExists, ZooKeeperError
 from streaming.zk.znodes import broker_path, topic_deletion_path, topic_path
 from streaming.zk.znodes.admin import reassignment_bytes
 from tests.e2e.random_plan import Operation
@@ -62,12 +64,16 @@ class Stage:
         self.session = session
         self.down: set[int] = set()
         self.abandoned = False
+        self.paused = False
         self.wrong: list[str] = []
 
     def perform(self, operation: Operation) -> str:
         """Carry one operation out."""
-        method = getattr(self, "_" + operation.name.replace(" ", "_"))
-        return str(method(**operation.of) or "done")
+        method = getattr(self, "_" + operation.name.replace(" ", "_").lower())
+        try:
+            return str(method(**operation.of) or "done")
+        except ZooKeeperError as error:
+            return type(error).__name__
 
     def return_all(self) -> None:
         """Bring everything back that is away."""
@@ -78,6 +84,8 @@ class Stage:
                 self._start_broker(broker_id)
         if self.abandoned:
             self._take_control_back(recover=False)
+        if self.paused:
+            self._resume_decisions()
 
     def _create_topic(self, topic: str, assignment: Mapping[int, list[int]]) -> str:
         return self._ask(lambda admin: admin.create_topics({topic: {"assignments": assignment}}))
@@ -170,6 +178,26 @@ class Stage:
         self.demo.supervisor.kill(JOB)
         return self._kill_front(recover)
 
+    def _kill_zookeeper(self, away_s: float) -> None:
+        server = self.demo.embedded.zookeeper
+        server.kill()
+        time.sleep(away_s)
+        server.start()
+
+    def _pause_zookeeper(self, away_s: float) -> None:
+        server = self.demo.embedded.zookeeper
+        server.pause()
+        time.sleep(away_s)
+        server.resume()
+
+    def _pause_decisions(self) -> str:
+        self.paused = True
+        return self._order({"order": "pause", "reason": "by chance"})
+
+    def _resume_decisions(self) -> str:
+        self.paused = False
+        return self._order({"order": "resume", "reason": ""})
+
     def _abandon_control(self) -> None:
         self.demo.kill_ours()
         self.abandoned = True
@@ -178,6 +206,15 @@ class Stage:
         self.demo.start_ours()
         self.abandoned = False
         return self._recovered(recover)
+
+    def _order(self, order: Mapping[str, str]) -> str:
+        """Give an order once somebody takes it."""
+        for _ in polls(_RECOVERY_S, _AGAIN_S):
+            with contextlib.suppress(HelmstreamError, OSError):
+                give_order(self.demo.folders.root, order, _STATUS_S)
+                return "done"
+        self.wrong.append(f"nobody took {order} for {_RECOVERY_S:g} s")
+        return "no answer"
 
     def _recovered(self, wanted: bool) -> str:
         if not wanted:
