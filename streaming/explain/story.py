@@ -119,9 +119,7 @@ class Explainer:
         changes = self._changes(topic, partition, at, time_ms)
         change = next((one for one in changes if one.matters), None)
         if change is None:
-            raise _nothing(
-                topic, partition, "" if at is None and time_ms is None else " up to then"
-            )
+            raise _nothing(topic, partition, _until(at, time_ms))
         return self._explained(topic, partition, change)
 
     def story(
@@ -137,7 +135,7 @@ class Explainer:
         matter = (one for one in self._changes(topic, partition, at, time_ms) if one.matters)
         found = [self._explained(topic, partition, one) for one in islice(matter, count)]
         if not found:
-            raise _nothing(topic, partition)
+            raise _nothing(topic, partition, _until(at, time_ms))
         return found[::-1]
 
     def group_story(
@@ -156,8 +154,8 @@ class Explainer:
         ]
         if not found:
             raise NothingDecided(
-                f"no change of group {group} is in the decision log;"
-                f" if it is a topic, name a partition: {group}-0"
+                f"no change of group {group}, other than commits, is in the retained decision log"
+                f"{_until(at, time_ms)}; if it is a topic, name a partition: {group}-0"
             )
         return found[::-1]
 
@@ -284,7 +282,11 @@ class Explainer:
         return reconstruct([one for one in events if one.offset >= snapshot.offset], topic, before)
 
 
-def _nothing(topic: str, partition: int, until: str = "") -> NothingDecided:
+def _until(at: int | None, time_ms: int | None) -> str:
+    return "" if at is None and time_ms is None else " up to then"
+
+
+def _nothing(topic: str, partition: int, until: str) -> NothingDecided:
     return NothingDecided(
         f"no change of {topic}-{partition} is in the retained decision log{until}: another"
         " controller may have changed it; if a consumer group has that name: --group"
