@@ -8,20 +8,24 @@ import pytest
 
 from streaming.demo.cluster import DemoCluster
 from streaming.zk.client import ZkSession
-from tests.e2e.random_operations import LEASE_MS, Outcome, run
+from tests.e2e.group_stage import BROKER_CONFIG, OPTIONS
+from tests.e2e.random_operations import LEASE_MS, NO_MORE, More, Outcome, run
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.parametrize(
-        "demo", [{"options": [f"--set=controller.lease.ms={LEASE_MS}"]}], indirect=True
-    ),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+LEASE = f"--set=controller.lease.ms={LEASE_MS}"
+alone = pytest.mark.parametrize("demo", [{"options": [LEASE]}], indirect=True)
+with_groups = pytest.mark.parametrize(
+    "demo", [{"options": [LEASE, *OPTIONS], "broker_config": BROKER_CONFIG}], indirect=True
+)
 
 
-def check(demo: DemoCluster, session: ZkSession, seed: int, operations: int) -> None:
+def check(
+    demo: DemoCluster, session: ZkSession, seed: int, operations: int, more: More = NO_MORE
+) -> None:
     told: list[str] = []
     say: Callable[[str], None] = told.append
-    judge(run(demo, session, seed, operations, say), told)
+    judge(run(demo, session, seed, operations, say, more=more), told)
 
 
 def judge(outcome: Outcome, told: list[str]) -> None:
@@ -33,14 +37,26 @@ def judge(outcome: Outcome, told: list[str]) -> None:
     assert not faults, "\n".join([*told, *faults])
 
 
+@alone
 @pytest.mark.usefixtures("plain_job")
 @pytest.mark.timeout(900)
 def test_a_few_random_operations(demo: DemoCluster, session: ZkSession) -> None:
     check(demo, session, seed=79, operations=25)
 
 
+@alone
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", [31, 32])
 def test_two_hundred_random_operations(demo: DemoCluster, session: ZkSession, seed: int) -> None:
     check(demo, session, seed, operations=200)
+
+
+@with_groups
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", [303, 401])
+def test_groups_live_through_random_operations(
+    demo: DemoCluster, session: ZkSession, seed: int
+) -> None:
+    check(demo, session, seed, operations=100, more=More(groups=True, zookeeper=True))
