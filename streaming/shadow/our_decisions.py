@@ -93,7 +93,7 @@ def _stopped(books: Books, decision: MergedDecision) -> None:
     for row in open_body(decision.kind, decision.body):
         assert isinstance(row, dict)
         book = books.topics.get(row["topic"])
-        if book is not None and row["leader_epoch"] == EPOCH_DURING_DELETE:
+        if book is not None and row["delete"] and row["leader_epoch"] == EPOCH_DURING_DELETE:
             book.stopped.add((row["broker"], row["partition"]))
 
 

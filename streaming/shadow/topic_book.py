@@ -47,9 +47,9 @@ class TopicBook:
     held: the live one that both agreed on last.
 
     open: (offset, kind) of our rewrites that wait to be seen. stopped: the (broker, partition)s
-    that our machine had deleted and waits for. ended: offset of the event that our machine deleted
-    the topic after, before the live controller did; None: it has it. changed_ms: when mine or live
-    changed last.
+    that our machine had deleted and that were not answered since. ended: offset of the event that
+    our machine deleted the topic after, before the live controller did; None: it has it.
+    changed_ms: when mine or live changed last.
     """
 
     name: str
@@ -67,7 +67,6 @@ class TopicBook:
     """(mine, live) of the difference that was said last."""
     _asked: Targets | None = None
     _mark_asked: bool = False
-    _answered: set[tuple[int, int]] = field(default_factory=set)
 
     def saw(self, live: Assignment | None, now_ms: int) -> None:
         """Take the topic's znode."""
@@ -136,9 +135,11 @@ class TopicBook:
         if not self.marked and not self._mark_asked:
             self.marked = self._mark_asked = True
             return TopicRuling(mark=True)
-        answers = frozenset(self.stopped - self._answered)
-        if answers:
-            self._answered |= answers
+        if self.stopped:
+            # Our machine may have taken a replica for unreachable, and asks again when others are
+            # gone.
+            answers = frozenset(self.stopped)
+            self.stopped.clear()
             return TopicRuling(answers=answers)
         if not over:
             return WAIT
@@ -174,7 +175,7 @@ class TopicBook:
                 continue  # it ends when all replicas are in sync
             if here.in_progress and not there.in_progress and there.replicas == here.origin:
                 found[number] = None
-            elif here.target != there.target or there.in_progress:
+            elif here.target != there.target:
                 found[number] = there.target
         return found
 

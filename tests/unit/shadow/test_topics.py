@@ -60,6 +60,19 @@ def test_a_reassignment_through_zookeeper_is_not_asked_twice(beside: Beside) -> 
     assert beside.kinds() == [EventKind.ALTER_REASSIGNMENTS_REQUESTED]
 
 
+def test_steps_of_a_move_that_ours_has_ended_ask_for_nothing(beside: Beside) -> None:
+    """All that stay are in sync: our machine begins and ends the move in one event."""
+    body = {"topic": "t", "partitions": [0], "targets": [[1, 2]]}
+    beside.look(event(EventKind.ALTER_REASSIGNMENTS_REQUESTED, body, "t"))
+    on_its_way = Motion((1, 2, 3), frozenset(), frozenset({3}))
+    beside.look(topics={"t": seen(on_its_way)}, live=state(1, [1, 2, 3], 5, 10))
+    assert beside.kinds() == [EventKind.ALTER_REASSIGNMENTS_REQUESTED]
+    beside.look(topics={"t": seen(Motion((1, 2)))}, live=state(1, [1, 2], 6, 11))
+    beside.wait()
+    assert {status for status, _ in beside.statuses()} <= {Status.AGREED, Status.EXPLAINED}
+    assert beside.ours() == state(1, [1, 2], 6, 11)
+
+
 def test_a_reassignment_that_is_not_begun_is_missed(beside: Beside) -> None:
     body = {"topic": "t", "partitions": [0], "targets": [[2, 4]]}
     beside.look(event(EventKind.ALTER_REASSIGNMENTS_REQUESTED, body, "t"))
@@ -128,6 +141,17 @@ def test_a_deletion_counts_when_the_topic_is_gone(beside: Beside) -> None:
     assert beside.statuses() == [], "brokers take their time, and the end counts"
     beside.look(topics={"t": None})
     assert beside.statuses() == [(Status.AGREED, "delete_topic")]
+    assert beside.shadow.comparison.partitions == 0
+
+
+def test_a_deletion_counts_though_a_broker_was_away_in_it(beside: Beside) -> None:
+    """Our machine cannot delete what is there, and asks again when the others have answered."""
+    beside.look(event(EventKind.TOPIC_DELETION_REQUESTED, {"topic": "t"}, "t"))
+    beside.look(beside.brokers(unregistered=[1]))
+    beside.look(beside.brokers(registered=[broker(1, 300)]))
+    beside.statuses()
+    beside.look(topics={"t": None})
+    assert (Status.AGREED, "delete_topic") in beside.statuses()
     assert beside.shadow.comparison.partitions == 0
 
 
