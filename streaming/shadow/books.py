@@ -31,6 +31,29 @@ class Books:
         self.open_topics: set[str] = set()
         self.brokers: dict[int, int] = {}
         self.failed_log_dirs: set[int] = set()
+        self._kept: set[int] | None = None
+
+    def keeps_nothing(self, broker: int) -> bool:
+        """Return whether a broker has left all ISRs that it can leave, as one that shuts down does
+        before it goes (KafkaController.doControlledShutdown): those with another live member.
+        """
+        return broker not in self._in_sync()
+
+    def _in_sync(self) -> set[int]:
+        """Return the brokers in the ISR of a partition as both have it, with a live one beside."""
+        if self._kept is None:
+            kept: set[int] = set()
+            for book in self.partitions.values():
+                if book.live is not None and book.live == book.mine:
+                    live = [id_ for id_ in book.live.isr if id_ in self.brokers]
+                    if len(live) > 1 and not self.deleting(book.subject[0]):
+                        kept.update(live)
+            self._kept = kept
+        return self._kept
+
+    def look_again(self) -> None:
+        """Forget what was found out about all partitions: they may have changed."""
+        self._kept = None
 
     def deleting(self, topic: str) -> bool:
         """Return whether a topic is being deleted."""

@@ -133,6 +133,7 @@ class Comparison:
         """Rule about everything that is open; seen_ms: what was written until then was seen."""
         settled = Settled(verdicts=self._said)
         self._said = []
+        self._books.look_again()
         for name in sorted(self._books.open_topics):
             self._settle_topic(self._books.topics[name], settled, seen_ms)
         if settled.records:

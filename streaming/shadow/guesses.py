@@ -57,6 +57,9 @@ class Surroundings(Protocol):
     def failed_log_dirs(self) -> Set[int]:
         """Brokers that announced a failed log directory."""
 
+    def keeps_nothing(self, broker: int) -> bool:
+        """Return whether a broker has left all ISRs that it can leave."""
+
     def deleting(self, topic: str) -> bool:
         """Return whether a topic is being deleted."""
 
@@ -146,7 +149,7 @@ def _elections(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]]:
     for broker in (id_ for id_ in it.lost if id_ not in motion.removing):
         if broker in around.failed_log_dirs:
             yield f"log dir {broker}", it.ask(AskKind.FAIL_LOG_DIR, broker)
-        elif broker in around.brokers:
+        elif broker in around.brokers and around.keeps_nothing(broker):
             yield f"shutdown {broker}", it.ask(AskKind.SHUT_DOWN, broker)
 
 

@@ -87,6 +87,11 @@ class Stage:
         if self.paused:
             self._resume_decisions()
 
+    def create_main_topic(self, topic: str, partitions: int) -> None:
+        """Create a topic of three replicas, whoever controls the cluster."""
+        wanted = {topic: {"num_partitions": partitions, "replication_factor": 3}}
+        wait_for(topic, lambda: self._ask(lambda admin: admin.create_topics(wanted)) == "done")
+
     def _create_topic(self, topic: str, assignment: Mapping[int, list[int]]) -> str:
         return self._ask(lambda admin: admin.create_topics({topic: {"assignments": assignment}}))
 

@@ -8,6 +8,7 @@ import pytest
 
 from streaming.demo.cluster import DemoCluster
 from streaming.zk.client import ZkSession
+from tests.e2e import random_shadow
 from tests.e2e.group_stage import BROKER_CONFIG, OPTIONS
 from tests.e2e.random_operations import LEASE_MS, NO_MORE, More, Outcome, run
 
@@ -60,3 +61,15 @@ def test_groups_live_through_random_operations(
     demo: DemoCluster, session: ZkSession, seed: int
 ) -> None:
     check(demo, session, seed, operations=100, more=More(groups=True, zookeeper=True))
+
+
+@alone
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", [501, 502])
+def test_a_shadow_agrees_through_random_operations(
+    demo: DemoCluster, session: ZkSession, seed: int
+) -> None:
+    told: list[str] = []
+    code = random_shadow.run(demo, session, seed, 80, told.append)
+    assert code == 0, "\n".join(["DIFFERENT", *told, random_shadow.said(demo)])

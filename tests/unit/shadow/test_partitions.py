@@ -152,6 +152,35 @@ def test_a_controlled_shutdown(beside: Beside) -> None:
     assert beside.statuses() == []
 
 
+@pytest.fixture
+def two(beside: Beside) -> Beside:
+    """Partition t-1 is where t-0 is, led by 1 too."""
+    new = state(1, [1, 2, 3])
+    beside.look(beside.topic([[1, 2, 3], [1, 2, 3]], [None, None]))
+    beside.look(live=new, partition=1)
+    beside.wait()
+    assert (beside.ours(1), beside.shadow.comparison.unsettled) == (new, 0)
+    beside.statuses()
+    return beside
+
+
+def test_a_controlled_shutdown_that_is_seen_in_steps(two: Beside) -> None:
+    """It is asked for when the broker has left all ISRs."""
+    two.look(live=state(2, [2, 3], 5, 10))
+    assert EventKind.CONTROLLED_SHUTDOWN_REQUESTED not in two.kinds()
+    two.look(live=state(2, [2, 3], 1, 1), partition=1)
+    assert two.statuses() == [(Status.AGREED, "controlled_shutdown_elected")] * 2
+
+
+def test_who_leaves_one_isr_for_no_known_reason_does_not_shut_down(two: Beside) -> None:
+    two.look(live=state(1, [1, 2], 5, 10))
+    two.wait()
+    assert [status for status, _ in two.statuses()] == [Status.EXTRA]
+    assert EventKind.CONTROLLED_SHUTDOWN_REQUESTED not in two.kinds()
+    assert two.ours() == state(1, [1, 2], 5, 10)
+    assert two.ours(1).isr == (1, 2, 3)
+
+
 def test_a_shutdown_to_another_leader_differs(beside: Beside) -> None:
     beside.look(live=state(3, [3, 2], 5, 10))
     beside.wait()

@@ -1,0 +1,110 @@
+"""Random operations under Kafka's own controller, and a shadow beside it that must agree.
+
+    python -m tests.e2e.random_shadow --seed 502 --operations 80
+
+The shadow's report is in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streaming.demo.cluster import PARTITIONS, TOPIC, DemoCluster
+from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
+from streaming.zk.client import ZkSession
+from tests.e2e.random_operations import Say
+from tests.e2e.random_plan import SHARES, Plan
+from tests.e2e.random_stage import Stage
+from tests.e2e.waiting import wait_for
+
+OF_OURS = ("job", "front", "control")
+"""Operations on these are of no meaning here."""
+
+SHARES_WITHOUT_OURS = {
+    name: share for name, share in SHARES.items() if not any(one in name for one in OF_OURS)
+}
+WINDOW_MS = 60_000
+"""A controller on a busy machine is late, not wrong."""
+
+_START_S = 240.0
+_SETTLE_S = 20.0
+_END_S = 180.0
+
+
+def run(demo: DemoCluster, session: ZkSession, seed: int, count: int, say: Say) -> int:
+    """Perform a seed's operations, and return what the shadow ended with."""
+    demo.embedded.start_brokers()
+    with shadow(demo) as process:
+        stage = Stage(demo, session)
+        stage.create_main_topic(TOPIC, PARTITIONS)
+        for operation in Plan(seed, (TOPIC, PARTITIONS), shares=SHARES_WITHOUT_OURS).draw(count):
+            say(f"{operation}: {stage.perform(operation)}")
+            time.sleep(operation.pause_s)
+        stage.return_all()
+        time.sleep(_SETTLE_S)
+        process.send_signal(signal.SIGTERM)
+        return process.wait(_END_S)
+
+
+def said(demo: DemoCluster) -> str:
+    """Return what the shadow has printed."""
+    return _printed(demo).read_text()
+
+
+@contextmanager
+def shadow(demo: DemoCluster) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a shadow, which watches from then on."""
+    of_cluster = [word for one in demo.embedded.settings() for word in ("--set", one)]
+    command = [sys.executable, "-m", "streaming.cli", "shadow", *of_cluster]
+    command += ["--set", f"shadow.window.ms={WINDOW_MS}"]
+    with _printed(demo).open("wb") as printed:
+        process = subprocess.Popen(
+            [*command, "--data-dir", str(demo.folders.root)],
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_for("a shadow that watches", lambda: "watching since" in said(demo), _START_S)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _printed(demo: DemoCluster) -> Path:
+    return demo.folders.root.parent / "shadow.out"
+
+
+def main() -> None:
+    """Run one seed in a folder, which stays."""
+    parser = argparse.ArgumentParser(description="random operations beside a shadow")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--operations", type=int, default=80)
+    parser.add_argument("--folder", type=Path, help="where everything goes; default: a new one")
+    given = parser.parse_args()
+    folder = given.folder or Path(tempfile.mkdtemp(prefix="helmstream-shadow-"))
+
+    def say(line: str) -> None:
+        sys.stdout.write(f"{time.strftime('%H:%M:%S')} {line}\n")
+        sys.stdout.flush()
+
+    demo = DemoCluster(folder)
+    try:
+        with ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session:
+            code = run(demo, session, given.seed, given.operations, say)
+        say(said(demo))
+    finally:
+        demo.stop()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
