@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,8 +31,23 @@ def open_spark(settings: Settings, local_fs_jar: Path | None = None) -> SparkSes
     with _sigint_kept():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
+    _let_jvm_end(spark)
     spark.dataSource.register(HelmstreamLogSource)
     return spark
+
+
+def _let_jvm_end(spark: SparkSession) -> None:
+    """Take the end of the JVM's connection for accumulators, which are not used, for no error:
+    pyspark would print a traceback each time.
+    """
+    server: Any = spark.sparkContext._accumulatorServer
+    report = server.handle_error
+
+    def handle_error(request: object, client_address: object) -> None:
+        if not isinstance(sys.exception(), EOFError):
+            report(request, client_address)
+
+    server.handle_error = handle_error
 
 
 @contextmanager

@@ -22,6 +22,23 @@ print(spark.range(3).count(), os.getsid(jvm_pid(spark)) != os.getsid(0))
 spark.stop()
 """
 
+KILLED = """
+import os, signal, sys, threading
+from pyspark import SparkContext
+from streaming.settings_loader import load_settings
+from streaming.spark.apart import open_spark_apart
+from streaming.spark.session import jvm_pid
+
+with open(sys.argv[1], "w+b") as printed:
+    spark = open_spark_apart(load_settings(), printed)
+spark.sparkContext.parallelize([1], 1).map(abs).count()  # opens the connection that ends
+os.kill(jvm_pid(spark), signal.SIGTERM)
+print(SparkContext._gateway.proc.wait(60))
+for one in threading.enumerate():
+    if one is not threading.main_thread():
+        one.join(2)
+"""
+
 NOT_STARTED = """
 import sys
 from streaming.settings_loader import load_settings
@@ -45,6 +62,11 @@ def test_what_the_jvm_prints_goes_to_a_file_and_it_has_a_session_of_its_own(tmp_
     printed = tmp_path / "spark.log"
     assert run(OPENED, printed) == ("3 True", "")
     assert "WARN" in printed.read_text()
+
+
+def test_a_jvm_that_is_ended_leaves_no_traceback(tmp_path):
+    ended_by_sigterm = "143"
+    assert run(KILLED, tmp_path / "spark.log") == (ended_by_sigterm, "")
 
 
 def test_a_jvm_that_does_not_start_says_why(tmp_path):
