@@ -89,7 +89,8 @@ def explain(
 def _retained(path: Path, settings: Settings) -> Callable[[int], Snapshot]:
     from streaming.explain.retained import retained_before
 
-    return lambda offset: retained_before(path, offset, LazySpark(settings))
+    spark = LazySpark(settings)
+    return lambda offset: retained_before(path, offset, spark)
 
 
 def _show(found: list[Explanation], as_json: bool) -> None:

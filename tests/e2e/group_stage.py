@@ -126,12 +126,17 @@ def committed(brokers: Sequence[str], group: str) -> Offsets:
     return {one: offset or 0 for one, offset in found.items()}
 
 
+def lost_commits(brokers: Sequence[str], member: Member) -> dict[int, tuple[int, int]]:
+    """Return what a member was acknowledged and what is committed, where that is less."""
+    acked = dict(member.acked)  # what is acked later is not asked for
+    found = committed(brokers, member.group)
+    return {one: (offset, found[one]) for one, offset in acked.items() if found[one] < offset}
+
+
 def nothing_lost(brokers: Sequence[str], members: Sequence[Member]) -> None:
     """Fail when a commit that was acknowledged is not there."""
     for member in members:
-        acked = dict(member.acked)  # what is acked later is not asked for
-        found = committed(brokers, member.group)
-        lost = {one: (offset, found[one]) for one, offset in acked.items() if found[one] < offset}
+        lost = lost_commits(brokers, member)
         assert not lost, f"LOST: {member.group}: acked and found {lost}"
         assert member.error is None, repr(member.error)
 

@@ -9,15 +9,13 @@ With --groups we coordinate the consumer groups too, and __consumer_offsets is m
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 from streaming.demo.cluster import PARTITIONS, TOPIC, DemoCluster
 from streaming.demo.steps import start_everything
@@ -34,9 +32,10 @@ from tests.e2e.random_checks import (
     unfinished,
     wait_until_none,
 )
+from tests.e2e.random_cli import Say, parser_of, telling
 from tests.e2e.random_groups import Groups
 from tests.e2e.random_plan import SHARES, SHARES_WITH_ZOOKEEPER, Operation, Plan
-from tests.e2e.random_stage import UNCLEAN, Stage
+from tests.e2e.random_stage import KEEPING_RECORDS, Stage
 from tests.e2e.random_traffic import Traffic
 from tests.integration.front.harness import put_config
 
@@ -49,8 +48,6 @@ _ACKS_S = 120.0
 
 _DONE_IN_EVERY_RUN = (("create topic",), ("reassign", "reassign by znode"))
 """Of each of these, one operation at least; a busy machine may refuse the others."""
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +124,10 @@ def run(
     with ExitStack() as stopping:
         traffic = _prepare(demo, session)
         stopping.callback(traffic.stop)
-        groups = Groups(demo, session) if more.groups else None
+        stage, results = Stage(demo, session), Counter[str]()
+        groups = Groups(stage) if more.groups else None
         if groups is not None:
             stopping.callback(groups.stop)
-        stage, results = Stage(demo, session), Counter[str]()
         moved = {} if groups is None else {GROUP_TOPIC: GROUP_PARTITIONS}
         shares = SHARES_WITH_ZOOKEEPER if more.zookeeper else SHARES
         operations = Plan(seed, (TOPIC, PARTITIONS), moved, shares).draw(count)
@@ -196,7 +193,7 @@ def _prepare(demo: DemoCluster, session: ZkSession) -> Traffic:
     _need(wait_until_none(missing, _START_S))
     demo.create_topic(TOPIC, PARTITIONS)
     # The cluster's default will change; what is produced to may not lose acknowledged records.
-    put_config(session, "topics", TOPIC, {"min.insync.replicas": "2", UNCLEAN: "false"})
+    put_config(session, "topics", TOPIC, KEEPING_RECORDS)
     _need(wait_until_none(lambda: unfinished(demo, session), _START_S))
     return Traffic(demo.embedded.bootstrap_servers, TOPIC, PARTITIONS)
 
@@ -206,37 +203,24 @@ def _need(missing: list[str]) -> None:
         raise RuntimeError(f"the cluster did not start: {missing}")
 
 
-def _cluster(folder: Path, more: More) -> DemoCluster:
-    options = [f"--set=controller.lease.ms={LEASE_MS}"]
+def cluster_options(more: More) -> dict[str, Any]:
+    """Return what a DemoCluster is made with."""
+    lease = f"--set=controller.lease.ms={LEASE_MS}"
     if not more.groups:
-        return DemoCluster(folder, options)
-    return DemoCluster(folder, [*options, *OPTIONS], broker_config=BROKER_CONFIG)
+        return {"options": [lease]}
+    return {"options": [lease, *OPTIONS], "broker_config": BROKER_CONFIG}
 
 
 def main() -> None:
     """Run one seed in a folder, which stays."""
-    parser = argparse.ArgumentParser(description="random operations on real brokers")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--operations", type=int, default=200)
-    parser.add_argument("--folder", type=Path, help="where everything goes; default: a new one")
+    parser = parser_of("random operations on real brokers", 200)
     parser.add_argument("--groups", action="store_true", help="coordinate consumer groups too")
     parser.add_argument("--zookeeper", action="store_true", help="it goes away too, and pauses")
     given = parser.parse_args()
-    folder = given.folder or Path(tempfile.mkdtemp(prefix="helmstream-random-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    more = More(given.groups, given.zookeeper)
     began_s = time.monotonic()
-    with (folder / "operations.txt").open("w", encoding="utf-8") as notes:
-
-        def say(line: str) -> None:
-            line = f"{time.strftime('%H:%M:%S')} {line}"
-            notes.write(f"{line}\n")
-            notes.flush()
-            sys.stdout.write(f"{line}\n")
-            sys.stdout.flush()
-
-        say(f"seed {given.seed}, {given.operations} operations, in {folder}")
-        more = More(given.groups, given.zookeeper)
-        demo = _cluster(folder, more)
+    with telling(given) as (folder, say):
+        demo = DemoCluster(folder, **cluster_options(more))
         try:
             with ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session:
                 outcome = run(demo, session, given.seed, given.operations, say, more=more)

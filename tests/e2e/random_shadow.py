@@ -7,11 +7,9 @@ The shadow's report is in the folder.
 
 from __future__ import annotations
 
-import argparse
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +18,7 @@ from pathlib import Path
 from streaming.demo.cluster import PARTITIONS, TOPIC, DemoCluster
 from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.zk.client import ZkSession
-from tests.e2e.random_operations import Say
+from tests.e2e.random_cli import Say, parser_of, telling
 from tests.e2e.random_plan import SHARES, Plan
 from tests.e2e.random_stage import Stage
 from tests.e2e.waiting import wait_for
@@ -44,7 +42,7 @@ def run(demo: DemoCluster, session: ZkSession, seed: int, count: int, say: Say) 
     demo.embedded.start_brokers()
     with shadow(demo) as process:
         stage = Stage(demo, session)
-        stage.create_main_topic(TOPIC, PARTITIONS)
+        stage.create_replicated_topic(TOPIC, PARTITIONS)
         for operation in Plan(seed, (TOPIC, PARTITIONS), shares=SHARES_WITHOUT_OURS).draw(count):
             say(f"{operation}: {stage.perform(operation)}")
             time.sleep(operation.pause_s)
@@ -85,24 +83,15 @@ def _printed(demo: DemoCluster) -> Path:
 
 def main() -> None:
     """Run one seed in a folder, which stays."""
-    parser = argparse.ArgumentParser(description="random operations beside a shadow")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--operations", type=int, default=80)
-    parser.add_argument("--folder", type=Path, help="where everything goes; default: a new one")
-    given = parser.parse_args()
-    folder = given.folder or Path(tempfile.mkdtemp(prefix="helmstream-shadow-"))
-
-    def say(line: str) -> None:
-        sys.stdout.write(f"{time.strftime('%H:%M:%S')} {line}\n")
-        sys.stdout.flush()
-
-    demo = DemoCluster(folder)
-    try:
-        with ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session:
-            code = run(demo, session, given.seed, given.operations, say)
-        say(said(demo))
-    finally:
-        demo.stop()
+    given = parser_of("random operations beside a shadow", 80).parse_args()
+    with telling(given) as (folder, say):
+        demo = DemoCluster(folder)
+        try:
+            with ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session:
+                code = run(demo, session, given.seed, given.operations, say)
+            say(said(demo))
+        finally:
+            demo.stop()
     sys.exit(code)
 
 

@@ -28,6 +28,8 @@ from tests.integration.front.harness import put_config
 PLAN = "/admin/reassign_partitions"
 ELECTION = "/admin/preferred_replica_election"
 UNCLEAN = "unclean.leader.election.enable"
+KEEPING_RECORDS = {"min.insync.replicas": "2", UNCLEAN: "false"}
+"""A topic's configuration with which no acknowledged record is lost, whatever the cluster's is."""
 
 _ANSWER_S = 15.0
 _ASK_MS = 10_000
@@ -87,7 +89,7 @@ class Stage:
         if self.paused:
             self._resume_decisions()
 
-    def create_main_topic(self, topic: str, partitions: int) -> None:
+    def create_replicated_topic(self, topic: str, partitions: int) -> None:
         """Create a topic of three replicas, whoever controls the cluster."""
         wanted = {topic: {"num_partitions": partitions, "replication_factor": 3}}
         wait_for(topic, lambda: self._ask(lambda admin: admin.create_topics(wanted)) == "done")

@@ -9,16 +9,13 @@ import pytest
 from streaming.demo.cluster import DemoCluster
 from streaming.zk.client import ZkSession
 from tests.e2e import random_shadow
-from tests.e2e.group_stage import BROKER_CONFIG, OPTIONS
-from tests.e2e.random_operations import LEASE_MS, NO_MORE, More, Outcome, run
+from tests.e2e.random_operations import NO_MORE, More, Outcome, cluster_options, run
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
-LEASE = f"--set=controller.lease.ms={LEASE_MS}"
-alone = pytest.mark.parametrize("demo", [{"options": [LEASE]}], indirect=True)
-with_groups = pytest.mark.parametrize(
-    "demo", [{"options": [LEASE, *OPTIONS], "broker_config": BROKER_CONFIG}], indirect=True
-)
+ALL_MORE = More(groups=True, zookeeper=True)
+alone = pytest.mark.parametrize("demo", [cluster_options(NO_MORE)], indirect=True)
+with_groups = pytest.mark.parametrize("demo", [cluster_options(ALL_MORE)], indirect=True)
 
 
 def check(
@@ -60,7 +57,7 @@ def test_two_hundred_random_operations(demo: DemoCluster, session: ZkSession, se
 def test_groups_live_through_random_operations(
     demo: DemoCluster, session: ZkSession, seed: int
 ) -> None:
-    check(demo, session, seed, operations=100, more=More(groups=True, zookeeper=True))
+    check(demo, session, seed, operations=100, more=ALL_MORE)
 
 
 @alone

@@ -10,19 +10,7 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 WAIT_S = 250
 
-OPENED = """
-import os, sys
-from streaming.settings_loader import load_settings
-from streaming.spark.apart import open_spark_apart
-from streaming.spark.session import jvm_pid
-
-with open(sys.argv[1], "w+b") as printed:
-    spark = open_spark_apart(load_settings(), printed)
-print(spark.range(3).count(), os.getsid(jvm_pid(spark)) != os.getsid(0))
-spark.stop()
-"""
-
-KILLED = """
+OPEN = """
 import os, signal, sys, threading
 from pyspark import SparkContext
 from streaming.settings_loader import load_settings
@@ -31,6 +19,14 @@ from streaming.spark.session import jvm_pid
 
 with open(sys.argv[1], "w+b") as printed:
     spark = open_spark_apart(load_settings(), printed)
+"""
+
+OPENED = f"""{OPEN}
+print(spark.range(3).count(), os.getsid(jvm_pid(spark)) != os.getsid(0))
+spark.stop()
+"""
+
+KILLED = f"""{OPEN}
 spark.sparkContext.parallelize([1], 1).map(abs).count()  # opens the connection that ends
 os.kill(jvm_pid(spark), signal.SIGTERM)
 print(SparkContext._gateway.proc.wait(60))
