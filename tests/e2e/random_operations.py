@@ -4,7 +4,9 @@
 
 The seed decides on the operations; operations.txt in the folder tells them with what came of each.
 With --groups we coordinate the consumer groups too, and __consumer_offsets is moved as well; with
---zookeeper it goes away too, and decisions are paused.
+--zookeeper it goes away too, and decisions are paused; with --standby a second helmstream waits for
+its turn, and who is front or job stands still, too; with --log-cluster our logs are in topics of
+another cluster, which goes away as well.
 """
 
 from __future__ import annotations
@@ -34,9 +36,20 @@ from tests.e2e.random_checks import (
 )
 from tests.e2e.random_cli import Say, parser_of, telling
 from tests.e2e.random_groups import Groups
-from tests.e2e.random_plan import SHARES, SHARES_WITH_ZOOKEEPER, Operation, Plan
+from tests.e2e.random_logs import log_cluster_in, misdecided, options_for
+from tests.e2e.random_ours import Ours
+from tests.e2e.random_plan import (
+    SHARES,
+    SHARES_OF_HANGING,
+    SHARES_OF_LOG_CLUSTER,
+    SHARES_OF_ZOOKEEPER,
+    Operation,
+    Plan,
+)
+from tests.e2e.random_roles import Roles
 from tests.e2e.random_stage import KEEPING_RECORDS, Stage
 from tests.e2e.random_traffic import Traffic
+from tests.fixtures.log_cluster import LogCluster
 from tests.integration.front.harness import put_config
 
 LEASE_MS = 20_000
@@ -45,6 +58,7 @@ _LEADERS_EVERY = 20
 _LEADERS_S = 120.0
 _QUIET_S = 420.0
 _ACKS_S = 120.0
+_DIGEST_S = 120.0
 
 _DONE_IN_EVERY_RUN = (("create topic",), ("reassign", "reassign by znode"))
 """Of each of these, one operation at least; a busy machine may refuse the others."""
@@ -53,11 +67,25 @@ _DONE_IN_EVERY_RUN = (("create topic",), ("reassign", "reassign by znode"))
 @dataclass(frozen=True, slots=True)
 class More:
     """What comes beside: consumer groups that we coordinate; a ZooKeeper that goes away, and
-    pauses.
+    pauses; a standby, and processes that stand still; a cluster that has our logs.
     """
 
     groups: bool = False
     zookeeper: bool = False
+    standby: bool = False
+    log_cluster: bool = False
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """Each operation's share."""
+        shares = dict(SHARES)
+        if self.zookeeper:
+            shares |= SHARES_OF_ZOOKEEPER
+        if self.standby:
+            shares |= SHARES_OF_HANGING
+        if self.log_cluster:
+            shares |= SHARES_OF_LOG_CLUSTER
+        return shares
 
 
 NO_MORE = More()
@@ -119,27 +147,30 @@ def run(
     say: Say,
     *,
     more: More = NO_MORE,
+    log_cluster: LogCluster | None = None,
 ) -> Outcome:
-    """Perform a seed's operations and return how it ended."""
+    """Perform a seed's operations and return how it ended; log_cluster: where our logs are."""
     with ExitStack() as stopping:
         traffic = _prepare(demo, session)
         stopping.callback(traffic.stop)
-        stage, results = Stage(demo, session), Counter[str]()
+        roles = Roles(demo, with_standby=more.standby)
+        stopping.callback(roles.stop_standby)
+        stage, results = Stage(demo, session, Ours(demo, roles, log_cluster)), Counter[str]()
         groups = Groups(stage) if more.groups else None
         if groups is not None:
             stopping.callback(groups.stop)
         moved = {} if groups is None else {GROUP_TOPIC: GROUP_PARTITIONS}
-        shares = SHARES_WITH_ZOOKEEPER if more.zookeeper else SHARES
-        operations = Plan(seed, (TOPIC, PARTITIONS), moved, shares).draw(count)
+        operations = Plan(seed, (TOPIC, PARTITIONS), moved, more.shares).draw(count)
         wrong = _perform(stage, traffic, operations, results, say)
         stage.return_all()
-        wrong += stage.wrong
+        wrong += stage.ours.wrong
         say("everything is back; waiting for quiet")
         wrong += wait_until_none(lambda: unfinished(demo, session), _QUIET_S)
         wrong += _silent(traffic, groups)
         lost = [] if groups is None else groups.lost()
         if groups is not None:
             say(str(groups))
+    wrong += wait_until_none(lambda: misdecided(demo, log_cluster), _DIGEST_S)
     verdict, consumed, misread = traffic.verdict()
     kept = leftovers_of_absence(demo, session)
     return Outcome(seed, verdict, traffic.producers, consumed, misread, lost, wrong, kept, results)
@@ -174,8 +205,7 @@ def _perform(
         results[f"{operation.name}: {result}"] += 1
         time.sleep(operation.pause_s)
         traffic.revive(may_ack(stage.demo, TOPIC, stage.down))
-        decided = not (stage.abandoned or stage.paused)
-        if operation.number % _LEADERS_EVERY == _LEADERS_EVERY - 1 and decided:
+        if operation.number % _LEADERS_EVERY == _LEADERS_EVERY - 1 and stage.ours.decide:
             found = wait_until_none(
                 lambda: leaderless(stage.demo, stage.session, stage.down), _LEADERS_S
             )
@@ -203,12 +233,14 @@ def _need(missing: list[str]) -> None:
         raise RuntimeError(f"the cluster did not start: {missing}")
 
 
-def cluster_options(more: More) -> dict[str, Any]:
-    """Return what a DemoCluster is made with."""
-    lease = f"--set=controller.lease.ms={LEASE_MS}"
+def cluster_options(more: More, log_cluster: LogCluster | None = None) -> dict[str, Any]:
+    """Return what a DemoCluster is made with; log_cluster: where our logs are."""
+    options = [f"--set=controller.lease.ms={LEASE_MS}"]
+    if log_cluster is not None:
+        options += options_for(log_cluster)
     if not more.groups:
-        return {"options": [lease]}
-    return {"options": [lease, *OPTIONS], "broker_config": BROKER_CONFIG}
+        return {"options": options}
+    return {"options": [*options, *OPTIONS], "broker_config": BROKER_CONFIG}
 
 
 def main() -> None:
@@ -216,17 +248,20 @@ def main() -> None:
     parser = parser_of("random operations on real brokers", 200)
     parser.add_argument("--groups", action="store_true", help="coordinate consumer groups too")
     parser.add_argument("--zookeeper", action="store_true", help="it goes away too, and pauses")
+    parser.add_argument("--standby", action="store_true", help="and processes that stand still")
+    parser.add_argument("--log-cluster", action="store_true", help="it has our logs, and goes away")
     given = parser.parse_args()
-    more = More(given.groups, given.zookeeper)
+    more = More(given.groups, given.zookeeper, given.standby, given.log_cluster)
     began_s = time.monotonic()
-    with telling(given) as (folder, say):
-        demo = DemoCluster(folder, **cluster_options(more))
-        try:
-            with ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session:
-                outcome = run(demo, session, given.seed, given.operations, say, more=more)
-            say(f"{outcome}\nafter {time.monotonic() - began_s:.0f} s")
-        finally:
-            demo.stop()
+    with telling(given) as (folder, say), ExitStack() as closing:
+        logs = closing.enter_context(log_cluster_in(folder / "logs")) if more.log_cluster else None
+        demo = DemoCluster(folder, **cluster_options(more, logs))
+        closing.callback(demo.stop)
+        with ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session:
+            outcome = run(
+                demo, session, given.seed, given.operations, say, more=more, log_cluster=logs
+            )
+        say(f"{outcome}\nafter {time.monotonic() - began_s:.0f} s")
     sys.exit(bool(outcome.losses or outcome.faults))
 
 

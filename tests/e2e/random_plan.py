@@ -14,6 +14,7 @@ MOST_PARTITIONS = 6
 MOST_MAIN_PARTITIONS = 16
 LONGEST_PAUSE_S = 2.0
 RECOVERIES = 0.7
+JVM_HANGS = 0.5
 # Each with its share of the operations; one that is not possible where it is drawn is drawn again.
 SHARES = {
     "create topic": 10,
@@ -39,14 +40,17 @@ SHARES = {
     "take control back": 6,
 }
 
-SHARES_WITH_ZOOKEEPER = {
-    **SHARES,
+SHARES_OF_ZOOKEEPER = {
     "kill ZooKeeper": 4,
     "pause ZooKeeper": 4,
     "pause decisions": 3,
     "resume decisions": 6,
 }
+SHARES_OF_LOG_CLUSTER = {"kill log cluster": 4, "pause log cluster": 4}
+SHARES_OF_HANGING = {"pause job": 6, "pause front": 6}
 LONGEST_OUTAGE_S = 9.0
+LONGEST_HANG_S = 25.0
+"""Past the lease of the controller role, and any session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +217,18 @@ class Plan:
         return {"away_s": round(self._random.uniform(0, LONGEST_OUTAGE_S), 1)}
 
     _pause_zookeeper = _kill_zookeeper
+
+    def _kill_log_cluster(self) -> dict[str, Any]:
+        return {"away_s": round(self._random.uniform(0, LONGEST_HANG_S), 1)}
+
+    _pause_log_cluster = _kill_log_cluster
+
+    def _pause_front(self) -> dict[str, Any] | None:
+        return None if self.abandoned else self._kill_log_cluster()
+
+    def _pause_job(self) -> dict[str, Any] | None:
+        drawn = self._pause_front()
+        return drawn and {**drawn, "jvm": self._random.random() < JVM_HANGS}
 
     def _pause_decisions(self) -> dict[str, Any] | None:
         if self.abandoned or self.paused:

@@ -19,7 +19,9 @@ from streaming.demo.cluster import PARTITIONS, TOPIC, DemoCluster
 from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.zk.client import ZkSession
 from tests.e2e.random_cli import Say, parser_of, telling
+from tests.e2e.random_ours import Ours
 from tests.e2e.random_plan import SHARES, Plan
+from tests.e2e.random_roles import Roles
 from tests.e2e.random_stage import Stage
 from tests.e2e.waiting import wait_for
 
@@ -41,7 +43,7 @@ def run(demo: DemoCluster, session: ZkSession, seed: int, count: int, say: Say) 
     """Perform a seed's operations, and return what the shadow ended with."""
     demo.embedded.start_brokers()
     with shadow(demo) as process:
-        stage = Stage(demo, session)
+        stage = Stage(demo, session, Ours(demo, Roles(demo)))
         stage.create_replicated_topic(TOPIC, PARTITIONS)
         for operation in Plan(seed, (TOPIC, PARTITIONS), shares=SHARES_WITHOUT_OURS).draw(count):
             say(f"{operation}: {stage.perform(operation)}")

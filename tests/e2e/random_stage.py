@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,15 +10,12 @@ from kafka import KafkaAdminClient, TopicPartition, errors
 from kafka.errors import KafkaError
 
 from streaming.demo.cluster import DemoCluster
-from streaming.errors import HelmstreamError
 from streaming.process.polling import polls
-from streaming.sockets.control_socket import give_order
-from streaming.sockets.status_socket import fetch_status
-from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import NodeExists, ZooKeeperError
 from streaming.zk.znodes import broker_path, topic_deletion_path, topic_path
 from streaming.zk.znodes.admin import reassignment_bytes
+from tests.e2e.random_ours import Ours
 from tests.e2e.random_plan import Operation
 from tests.e2e.waiting import wait_for
 from tests.fixtures.znodes import preferred_election_bytes
@@ -36,8 +32,6 @@ _ASK_MS = 10_000
 _AGAIN_S = 0.5
 _TERMINATE_S = 20.0
 _START_S = 60.0
-_RECOVERY_S = 240.0
-_STATUS_S = 5.0
 _PREFERRED, _UNCLEAN = 0, 1
 _NOBODY_DECIDED = (
     errors.NotControllerError,
@@ -56,22 +50,22 @@ _NOBODY_DECIDED = (
 class Stage:
     """A cluster with traffic. `perform` returns what came of an operation in a word or two.
 
-    down: brokers that are stopped. abandoned: nobody starts front and job. wrong: what should have
-    come and did not.
+    down: brokers that are stopped.
     """
 
-    def __init__(self, demo: DemoCluster, session: ZkSession) -> None:
-        """Take a running cluster and a ZooKeeper session beside it."""
+    def __init__(self, demo: DemoCluster, session: ZkSession, ours: Ours) -> None:
+        """Take a running cluster, a ZooKeeper session beside it, and what carries out operations
+        on us.
+        """
         self.demo = demo
         self.session = session
+        self.ours = ours
         self.down: set[int] = set()
-        self.abandoned = False
-        self.paused = False
-        self.wrong: list[str] = []
 
     def perform(self, operation: Operation) -> str:
         """Carry one operation out."""
-        method = getattr(self, "_" + operation.name.replace(" ", "_").lower())
+        name = operation.name.replace(" ", "_").lower()
+        method = getattr(self, f"_{name}", None) or getattr(self.ours, name)
         try:
             return str(method(**operation.of) or "done")
         except ZooKeeperError as error:
@@ -84,10 +78,7 @@ class Stage:
                 broker.resume()
             else:
                 self._start_broker(broker_id)
-        if self.abandoned:
-            self._take_control_back(recover=False)
-        if self.paused:
-            self._resume_decisions()
+        self.ours.return_all()
 
     def create_replicated_topic(self, topic: str, partitions: int) -> None:
         """Create a topic of three replicas, whoever controls the cluster."""
@@ -172,77 +163,6 @@ class Stage:
         path = broker_path(broker)
         wait_for(f"the end of {path}", lambda: self.session.get(path) is None, _START_S)
         self.demo.broker(broker).start(_START_S)
-
-    def _kill_job(self, recover: bool) -> str:
-        self.demo.supervisor.kill(JOB)
-        return self._recovered(recover)
-
-    def _kill_front(self, recover: bool) -> str:
-        self.demo.supervisor.kill(FRONT)
-        return self._recovered(recover)
-
-    def _kill_job_and_front(self, recover: bool) -> str:
-        self.demo.supervisor.kill(JOB)
-        return self._kill_front(recover)
-
-    def _kill_zookeeper(self, away_s: float) -> None:
-        server = self.demo.embedded.zookeeper
-        server.kill()
-        time.sleep(away_s)
-        server.start()
-
-    def _pause_zookeeper(self, away_s: float) -> None:
-        server = self.demo.embedded.zookeeper
-        server.pause()
-        time.sleep(away_s)
-        server.resume()
-
-    def _pause_decisions(self) -> str:
-        self.paused = True
-        return self._order({"order": "pause", "reason": "by chance"})
-
-    def _resume_decisions(self) -> str:
-        self.paused = False
-        return self._order({"order": "resume", "reason": ""})
-
-    def _abandon_control(self) -> None:
-        self.demo.kill_ours()
-        self.abandoned = True
-
-    def _take_control_back(self, recover: bool) -> str:
-        self.demo.start_ours()
-        self.abandoned = False
-        return self._recovered(recover)
-
-    def _order(self, order: Mapping[str, str]) -> str:
-        """Give an order once somebody takes it."""
-        for _ in polls(_RECOVERY_S, _AGAIN_S):
-            with contextlib.suppress(HelmstreamError, OSError):
-                give_order(self.demo.folders.root, order, _STATUS_S)
-                return "done"
-        self.wrong.append(f"nobody took {order} for {_RECOVERY_S:g} s")
-        return "no answer"
-
-    def _recovered(self, wanted: bool) -> str:
-        if not wanted:
-            return "done"
-        for _ in polls(_RECOVERY_S, _AGAIN_S):
-            if self._deciding():
-                return "in control"
-        self.wrong.append(f"not in control after {_RECOVERY_S:g} s")
-        return "not in control"
-
-    def _deciding(self) -> bool:
-        """Whether we have the role, and a new job has folded everything."""
-        try:
-            status = fetch_status(self.demo.folders.root, _STATUS_S)
-        except (HelmstreamError, OSError):
-            return False
-        role, job = status["role"], status["job"]
-        alive = self.demo.supervisor.roles[JOB].child
-        return (
-            role == "active" and job["lag"] == 0 and alive is not None and job["pid"] == alive.pid
-        )
 
     def _create(self, path: str, data: bytes) -> str:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,24 +14,32 @@ from streaming.supervisor.processes import JOB, STANDBY
 from tests.e2e.real_cluster import RealCluster
 from tests.e2e.waiting import wait_for
 
+STOP_S = 60.0
+"""How long a standby may take to end in order."""
+
 
 @contextmanager
 def standing_by(cluster: RealCluster) -> Iterator[ChildProcess]:
-    """`helmstream run --standby`, as a user starts it, once its job is warm and follows."""
-    options = cluster.supervisor.config
-    command = [sys.executable, "-m", "streaming.cli", "run", STANDBY]
+    """A standby, once its job is warm and follows."""
     folder = cluster.folders.root
-    process = ChildProcess.start(
-        "standby",
-        [*command, f"--data-dir={folder}", *options],
-        log_path=folder / "log" / "standby.log",
-    )
-    job_log = folder / "log" / f"{JOB}.standby.log"
+    process = start_standby(folder, cluster.supervisor.config)
     try:
-        wait_for("a standby that follows", lambda: "machines, as of event" in _said(job_log))
+        wait_for("a standby that follows", lambda: follows(folder))
         yield process
     finally:
-        process.terminate(60)
+        process.terminate(STOP_S)
+
+
+def start_standby(folder: Path, options: Sequence[str]) -> ChildProcess:
+    """Start `helmstream run --standby` in a data folder, as a user starts it."""
+    command = [sys.executable, "-m", "streaming.cli", "run", STANDBY, f"--data-dir={folder}"]
+    log_path = folder / "log" / "standby.log"
+    return ChildProcess.start("standby", [*command, *options], log_path=log_path)
+
+
+def follows(folder: Path) -> bool:
+    """Whether the job of a data folder's first standby is warm, and has read the checkpoint."""
+    return "machines, as of event" in _said(folder / "log" / f"{JOB}.standby.log")
 
 
 def job_of(process: ChildProcess, cluster: RealCluster) -> int | None:

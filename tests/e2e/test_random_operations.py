@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from streaming.demo.cluster import DemoCluster
 from streaming.zk.client import ZkSession
 from tests.e2e import random_shadow
+from tests.e2e.demo_cluster import demo_cluster
+from tests.e2e.random_logs import log_cluster_in
 from tests.e2e.random_operations import NO_MORE, More, Outcome, cluster_options, run
+from tests.fixtures.log_cluster import LogCluster
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
-ALL_MORE = More(groups=True, zookeeper=True)
+GROUPS_MORE = More(groups=True, zookeeper=True)
+ALL_MORE = More(groups=True, zookeeper=True, standby=True, log_cluster=True)
 alone = pytest.mark.parametrize("demo", [cluster_options(NO_MORE)], indirect=True)
-with_groups = pytest.mark.parametrize("demo", [cluster_options(ALL_MORE)], indirect=True)
+with_groups = pytest.mark.parametrize("demo", [cluster_options(GROUPS_MORE)], indirect=True)
 
 
 def check(
-    demo: DemoCluster, session: ZkSession, seed: int, operations: int, more: More = NO_MORE
+    demo: DemoCluster,
+    session: ZkSession,
+    seed: int,
+    *,
+    operations: int,
+    more: More = NO_MORE,
+    log_cluster: LogCluster | None = None,
 ) -> None:
     told: list[str] = []
     say: Callable[[str], None] = told.append
-    judge(run(demo, session, seed, operations, say, more=more), told)
+    judge(run(demo, session, seed, operations, say, more=more, log_cluster=log_cluster), told)
 
 
 def judge(outcome: Outcome, told: list[str]) -> None:
@@ -39,7 +51,7 @@ def judge(outcome: Outcome, told: list[str]) -> None:
 @pytest.mark.usefixtures("plain_job")
 @pytest.mark.timeout(900)
 def test_a_few_random_operations(demo: DemoCluster, session: ZkSession) -> None:
-    check(demo, session, seed=79, operations=25)
+    check(demo, session, 79, operations=25)
 
 
 @alone
@@ -57,7 +69,19 @@ def test_two_hundred_random_operations(demo: DemoCluster, session: ZkSession, se
 def test_groups_live_through_random_operations(
     demo: DemoCluster, session: ZkSession, seed: int
 ) -> None:
-    check(demo, session, seed, operations=100, more=ALL_MORE)
+    check(demo, session, seed, operations=100, more=GROUPS_MORE)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", [901])
+def test_a_standby_and_a_log_cluster_live_through_them(tmp_path: Path, seed: int) -> None:
+    with (
+        log_cluster_in(tmp_path / "logs") as logs,
+        demo_cluster(tmp_path, **cluster_options(ALL_MORE, logs)) as demo,
+        ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session,
+    ):
+        check(demo, session, seed, operations=100, more=ALL_MORE, log_cluster=logs)
 
 
 @alone
