@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -24,3 +25,16 @@ class Loop(Protocol):
 
     def call_soon(self, callback: Callable[..., Any], *args: Any) -> Handle:
         """Call back in the loop's next turn."""
+
+
+def call_from_thread(
+    loop: asyncio.AbstractEventLoop, callback: Callable[..., Any], *args: Any
+) -> None:
+    """Call back in the loop's next turn, from another thread; not once the loop is closed: an
+    append may be answered after the front has ended in order.
+    """
+    try:
+        loop.call_soon_threadsafe(callback, *args)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise

@@ -14,6 +14,7 @@ from streaming.front.clock import Clock
 from streaming.front.control import ControlServer
 from streaming.front.controller_role import ControllerRole, RolePhase
 from streaming.front.event_log import EventLog
+from streaming.front.event_loop import call_from_thread
 from streaming.front.gateway import FrontGateway
 from streaming.front.groups.assembly import Groups
 from streaming.front.job_feed import JobFeed
@@ -254,7 +255,7 @@ class Front:
 
     def _soon(self, call: Callable[..., None], *arguments: object) -> None:
         """Call on the event loop; from the log's and the controller's threads."""
-        self._loop.call_soon_threadsafe(call, *arguments)
+        call_from_thread(self._loop, call, *arguments)
 
     def _fail(self, error: BaseException) -> None:
         self._failure = self._failure or error

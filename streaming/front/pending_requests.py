@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 from state.event_kinds import EventKind
+from streaming.front.event_loop import call_from_thread
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused, ReplyBody
 from streaming.link.pause import Pause
 from streaming.log.api import NewRecord, RecordRefused
@@ -120,7 +121,7 @@ class PendingRequests:
     def _append_together(self, loop: asyncio.AbstractEventLoop, queued: list[_Queued]) -> None:
         def appended(done: Future[range]) -> None:
             if (error := done.exception()) is not None:
-                loop.call_soon_threadsafe(self._not_appended, loop, queued, error)
+                call_from_thread(loop, self._not_appended, loop, queued, error)
 
         self._append([record for record, _ in queued]).add_done_callback(appended)
 
