@@ -81,7 +81,7 @@ def deletion_events(answer: Answer) -> list[NewRecord]:
 def refused_replicas(answer: Answer) -> dict[str, dict[int, int]]:
     """Return the errors of a LeaderAndIsr, by topic and partition, of which no event tells.
 
-    103 (INCONSISTENT_TOPIC_ID) is a replica left by an earlier topic of that name: it was moved
+    INCONSISTENT_TOPIC_ID is a replica left by an earlier topic of that name: it was moved
     away while its broker was dead. Until somebody deletes it the broker does not host this one.
     """
     whole = answer.body["error_code"]
