@@ -88,9 +88,14 @@ class Member(threading.Thread):
 
 
 class PythonClient:
-    """kafka-python."""
+    """kafka-python. poll_s: how long it waits for records; where that ends before a rebalance does
+    it may stand still for good, with any coordinator (docs/groups.md).
+    """
 
-    def __init__(self, brokers: Sequence[str], group: str, **config: Any) -> None:
+    def __init__(
+        self, brokers: Sequence[str], group: str, *, poll_s: float = _POLL_S, **config: Any
+    ) -> None:
+        self._poll_ms = int(poll_s * 1000)
         self._consumer = KafkaConsumer(
             TOPIC,
             group_id=group,
@@ -104,7 +109,7 @@ class PythonClient:
 
     def commits(self) -> Iterator[Offsets | str | None]:
         while True:
-            self._consumer.poll(int(_POLL_S * 1000))
+            self._consumer.poll(self._poll_ms)
             assigned = self._consumer.assignment()
             try:
                 positions = {one.partition: self._consumer.position(one) for one in assigned}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.metadata import BrokerView
@@ -14,13 +12,13 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.process.polling import polls
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperError
-from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, TopicZNode, parse_topic, topic_path
+from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, TopicZNode
+from tests.e2e.random_folders import replica_folders, topics_of
 from tests.e2e.random_stage import ELECTION, PLAN
 
 Leaders = dict[tuple[str, int], int]
 
 _POLL_S = 0.5
-_REPLICA_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 
 
 def wait_until_none(missing: Callable[[], list[str]], limit_s: float) -> list[str]:
@@ -70,14 +68,14 @@ def unfinished(demo: DemoCluster, session: ZkSession) -> list[str]:
     found = [] if now.controller_id == OURS else [f"/controller names {now.controller_id}"]
     found += [f"broker {id_} is away" for id_ in demo.embedded.brokers.keys() - now.brokers.keys()]
     found += _left_over(session)
-    topics = _topics(session)
+    topics = topics_of(session)
     for name, topic in topics.items():
         if topic.adding or topic.removing:
             found.append(f"{name} still moves: {topic.adding} {topic.removing}")
         for partition, replicas in topic.replicas.items():
             found += _unhealthy(f"{name}-{partition}", replicas, now.partitions[name, partition])
     found += _misinformed(demo)
-    found += [f"{one} has no folder" for one in sorted(_assigned(topics) - _folders(demo))]
+    found += [f"{one} has no folder" for one in sorted(_assigned(topics) - _on_disks(demo))]
     return found
 
 
@@ -87,13 +85,13 @@ def leftovers_of_absence(demo: DemoCluster, session: ZkSession) -> list[str]:
     Replicas on disks that were moved away while their broker was dead, and topics in the metadata
     of brokers that were deleted while their session was over: UpdateMetadata only adds to it.
     """
-    topics = _topics(session)
+    topics = topics_of(session)
     ghosts = [
         f"{topic} in the metadata of {id_}"
         for id_, view in demo.broker_views().items()
         for topic in sorted({topic for topic, _ in view.leaders} - topics.keys() if view else ())
     ]
-    return sorted(_folders(demo) - _assigned(topics)) + ghosts
+    return sorted(_on_disks(demo) - _assigned(topics)) + ghosts
 
 
 def _left_over(session: ZkSession) -> list[str]:
@@ -105,12 +103,6 @@ def _left_over(session: ZkSession) -> list[str]:
         *(f"the deletion of {topic} is left over" for topic in deletions),
         *(f"the config of {topic} is left over" for topic in sorted(configs)),
     ]
-
-
-def _topics(session: ZkSession) -> dict[str, TopicZNode]:
-    names = session.children(TOPICS_PATH) or []
-    znodes = {name: session.get(topic_path(name)) for name in names}
-    return {name: parse_topic(one.data) for name, one in znodes.items() if one is not None}
 
 
 def _unhealthy(name: str, replicas: list[int], seen: PartitionSeen | None) -> list[str]:
@@ -160,14 +152,5 @@ def _assigned(topics: dict[str, TopicZNode]) -> set[str]:
     }
 
 
-def _folders(demo: DemoCluster) -> set[str]:
-    return {
-        f"{folder.name} on {id_}"
-        for id_, broker in demo.embedded.brokers.items()
-        for folder in _log_folders(broker.data_dir / "logs")
-        if _REPLICA_FOLDER.fullmatch(folder.name)
-    }
-
-
-def _log_folders(logs: Path) -> list[Path]:
-    return [one for one in logs.iterdir() if one.is_dir()]
+def _on_disks(demo: DemoCluster) -> set[str]:
+    return {str(one) for one in replica_folders(demo)}

@@ -11,6 +11,9 @@ from tests.e2e.group_clients import TOPIC, JavaClient, Member, PythonClient, RdC
 from tests.e2e.group_stage import PARTITIONS, Writer, configure, lost_commits
 from tests.e2e.random_stage import KEEPING_RECORDS, Stage
 
+_LONG_POLL_S = 10.0
+"""Longer than a rebalance takes where nobody is away."""
+
 
 class Groups:
     """Members of kafka-python, librdkafka and Kafka's own consumer that commit all the time."""
@@ -23,8 +26,8 @@ class Groups:
         self._writer.start()
         java = JavaClient(brokers, "mixed", stage.demo.folders.root.parent)
         self._members = [
-            Member("python", PythonClient(brokers, "python")),
-            Member("python", PythonClient(brokers, "python")),
+            Member("python", PythonClient(brokers, "python", poll_s=_LONG_POLL_S)),
+            Member("python", PythonClient(brokers, "python", poll_s=_LONG_POLL_S)),
             Member("mixed", RdClient(brokers, "mixed")),
             Member("mixed", java),
         ]

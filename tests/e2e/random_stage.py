@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from streaming.zk.client import ZkSession
 from streaming.zk.errors import NodeExists, ZooKeeperError
 from streaming.zk.znodes import broker_path, topic_deletion_path, topic_path
 from streaming.zk.znodes.admin import reassignment_bytes
+from tests.e2e.random_folders import of_earlier_topics, topics_of
 from tests.e2e.random_ours import Ours
 from tests.e2e.random_plan import Operation
 from tests.e2e.waiting import wait_for
@@ -79,6 +81,16 @@ class Stage:
             else:
                 self._start_broker(broker_id)
         self.ours.return_all()
+        self._delete_refused()
+
+    def _delete_refused(self) -> None:
+        """Do what an operator does where brokers refuse replicas."""
+        topics = wait_for("the topics", lambda: topics_of(self.session))
+        for broker_id, folders in of_earlier_topics(self.demo, topics).items():
+            self.demo.broker(broker_id).terminate(_TERMINATE_S)
+            for one in folders:
+                shutil.rmtree(one.path, ignore_errors=True)
+            self._start_broker(broker_id)
 
     def create_replicated_topic(self, topic: str, partitions: int) -> None:
         """Create a topic of three replicas, whoever controls the cluster."""

@@ -1,0 +1,66 @@
+"""What brokers have of replicas on their disks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from streaming.demo.cluster import DemoCluster
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import TOPICS_PATH, TopicZNode, parse_topic, topic_path
+
+_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
+_TOPIC_ID = re.compile(r"^topic_id: (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFolder:
+    """The folder of one replica."""
+
+    broker: int
+    topic: str
+    partition: int
+    path: Path
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} on {self.broker}"
+
+    @property
+    def topic_id(self) -> str | None:
+        """The id of the topic that it was made for, None where none is noted."""
+        try:
+            found = _TOPIC_ID.search((self.path / "partition.metadata").read_text())
+        except OSError:
+            return None
+        return None if found is None else found[1]
+
+
+def replica_folders(demo: DemoCluster) -> Iterator[ReplicaFolder]:
+    """Return all that are not on their way out."""
+    for id_, broker in demo.embedded.brokers.items():
+        for path in (broker.data_dir / "logs").iterdir():
+            if path.is_dir() and (name := _FOLDER.fullmatch(path.name)):
+                yield ReplicaFolder(id_, name["topic"], int(name["partition"]), path)
+
+
+def topics_of(session: ZkSession) -> dict[str, TopicZNode]:
+    """Return the topics that ZooKeeper has."""
+    names = session.children(TOPICS_PATH) or []
+    znodes = {name: session.get(topic_path(name)) for name in names}
+    return {name: parse_topic(one.data) for name, one in znodes.items() if one is not None}
+
+
+def of_earlier_topics(
+    demo: DemoCluster, topics: Mapping[str, TopicZNode]
+) -> dict[int, list[ReplicaFolder]]:
+    """Return by broker the folders of earlier topics whose name another one has now: the brokers
+    refuse its replicas, as with any controller (docs/operating.md).
+    """
+    found: dict[int, list[ReplicaFolder]] = {}
+    for one in replica_folders(demo):
+        topic, id_ = topics.get(one.topic), one.topic_id
+        if topic is not None and None not in (id_, topic.topic_id) and id_ != topic.topic_id:
+            found.setdefault(one.broker, []).append(one)
+    return found
