@@ -31,7 +31,7 @@ def explanation(one: Explanation) -> dict[str, Any]:
         "outcome_retained": one.outcome.retained,
         "outcome_damage": one.outcome.damage or None,
         "persisted": None if persisted is None else {**persisted, "lost": one.lost},
-        "brokers": [_broker(broker, one.outcome) for broker in one.recipients],
+        "brokers": [_broker(broker, one) for broker in one.recipients],
         "brokers_complete": one.recipients_complete,
     }
 
@@ -79,9 +79,10 @@ def _persisted(outcome: Outcome) -> dict[str, Any] | None:
     return {"batch_id": batch["batch_id"], "written_at_ms": batch["written_at_ms"]}
 
 
-def _broker(broker: int, outcome: Outcome) -> dict[str, Any]:
+def _broker(broker: int, one: Explanation) -> dict[str, Any]:
     return {
         "id": broker,
-        "delivered_at_ms": outcome.delivered_ms.get(broker),
-        "confirmed_at_ms": outcome.confirmed_ms.get(broker),
+        "delivered_at_ms": one.outcome.delivered_ms.get(broker),
+        "confirmed_at_ms": one.outcome.confirmed_ms.get(broker),
+        "refused": one.refused_by(broker),
     }

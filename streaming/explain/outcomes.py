@@ -15,14 +15,19 @@ from streaming.log.recorded import first_at
 _CLOCKS_DIFFER_MS = 60_000
 """How far the clocks of those who write the two logs may be apart."""
 
+Refused = dict[tuple[int, str, int], int]
+"""Error code by broker, topic and partition."""
+
 
 @dataclass(slots=True)
 class Outcome:
     """What the outcome log says of the decisions of one event.
 
     batch: the persisted record of their micro-batch, None before it. delivered_ms, confirmed_ms:
-    by broker. retained: False when the log may have let go of what it said, or there is none
-    (kept), as of a shadow or a replay, or it is damaged (damage says where); the rest is empty.
+    by broker. refused: what brokers have confirmed with an error code for a replica: by broker,
+    topic and partition. retained: False when the log may have let go of what it said, or there is
+    none (kept), as of a shadow or a replay, or it is damaged (damage says where); the rest is
+    empty.
     """
 
     retained: bool = True
@@ -31,6 +36,7 @@ class Outcome:
     batch: dict[str, Any] | None = None
     delivered_ms: dict[int, int] = field(default_factory=dict)
     confirmed_ms: dict[int, int] = field(default_factory=dict)
+    refused: Refused = field(default_factory=dict)
 
     def lost(self, offset: int, topic: str, partition: int) -> str | None:
         """Say why a change was not written; None when it was, or is not yet."""
@@ -72,12 +78,17 @@ def outcome_of(
 def _found(reader: LogReader, offset: int, time_ms: int, brokers: Iterable[int]) -> Outcome:
     found = Outcome()
     awaited = set(brokers)
+    unconfirmed: dict[int, Refused] = {}
     start = first_at(reader, time_ms - _CLOCKS_DIFFER_MS)
     # What comes after earlier times, or after the end of an earlier batch, is all there.
     whole = start > reader.start_offset()
     for kind, body in _from(reader, start):
+        if kind == "refused":
+            unconfirmed.setdefault(body["broker_id"], {}).update(_refused(body))
+            continue
         if body["end_offset"] is None:
             continue
+        refused = unconfirmed.pop(body["broker_id"], {}) if kind == "confirmed" else {}
         if kind == "persisted" and not whole:
             whole = body["end_offset"] <= offset or _began_by(body, time_ms)
             if not whole:
@@ -86,12 +97,19 @@ def _found(reader: LogReader, offset: int, time_ms: int, brokers: Iterable[int])
             continue
         if kind == "persisted":
             found.batch = found.batch or body
-        else:
-            by_broker = found.delivered_ms if kind == "delivered" else found.confirmed_ms
-            by_broker.setdefault(body["broker_id"], body["at_ms"])
+        elif kind == "delivered":
+            found.delivered_ms.setdefault(body["broker_id"], body["at_ms"])
+        elif body["broker_id"] not in found.confirmed_ms:
+            found.confirmed_ms[body["broker_id"]] = body["at_ms"]
+            found.refused |= refused
         if found.batch is not None and awaited <= found.confirmed_ms.keys():
             break
     return found if whole or reader.start_offset() == 0 else Outcome(retained=False)
+
+
+def _refused(body: Mapping[str, Any]) -> Refused:
+    broker, topic = body["broker_id"], body["topic"]
+    return {(broker, topic, partition): error for partition, error in body["errors"]}
 
 
 def _began_by(batch: Mapping[str, Any], time_ms: int) -> bool:
@@ -102,5 +120,5 @@ def _began_by(batch: Mapping[str, Any], time_ms: int) -> bool:
 
 def _from(reader: LogReader, start: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for record in reader.read(start, reader.end_offset()):
-        if record.kind in {"persisted", "delivered", "confirmed"}:
+        if record.kind in {"persisted", "delivered", "confirmed", "refused"}:
             yield record.kind, orjson.loads(record.payload)

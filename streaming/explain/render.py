@@ -103,7 +103,7 @@ def _chapter(one: Explanation) -> RenderableType:
     tree = Tree(_heading(one.change.offset, one.change.time_ms, one.event))
     for line in sentences(one):
         tree.add(Text(line))
-    confirmed = [str(id_) for id_ in one.recipients if id_ in one.outcome.confirmed_ms]
+    confirmed = [_confirming(one, id_) for id_ in one.recipients if id_ in one.outcome.confirmed_ms]
     recipients = [
         *map(str, one.recipients),
         *([] if one.recipients_complete else ["others that are not known"]),
@@ -199,13 +199,23 @@ def _written(one: Explanation) -> Text:
 
 
 def _brokers(one: Explanation, time_ms: int) -> RenderableType:
-    table = Table("broker", "sent", "confirmed", box=None, header_style="bold", pad_edge=False)
+    table = Table("broker", "sent", "confirmed", "", box=None, header_style="bold", pad_edge=False)
     unsaid = "not yet" if one.outcome.retained else _NOT_KNOWN
     for broker in one.recipients:
         times = (one.outcome.delivered_ms.get(broker), one.outcome.confirmed_ms.get(broker))
         cells = (unsaid if ms is None else f"after {ms - time_ms} ms" for ms in times)
-        table.add_row(str(broker), *cells)
+        table.add_row(str(broker), *cells, Text(_refusal(one, broker), style="red"))
     return table
+
+
+def _confirming(one: Explanation, broker: int) -> str:
+    refusal = _refusal(one, broker)
+    return f"{broker} ({refusal})" if refusal else str(broker)
+
+
+def _refusal(one: Explanation, broker: int) -> str:
+    error = one.refused_by(broker)
+    return "" if error is None else f"refuses the replica: {error_text(error)}"
 
 
 def _clock(time_ms: int) -> str:

@@ -64,6 +64,10 @@ class Explanation:
         """Why the change was not written; None when it was, is not yet, or needed no write."""
         return self.outcome.lost(self.change.offset, self.topic, self.partition)
 
+    def refused_by(self, broker: int) -> int | None:
+        """Return the error code with which a broker refuses its replica; None if it does not."""
+        return self.outcome.refused.get((broker, self.topic, self.partition))
+
     @property
     def recipients_complete(self) -> bool:
         """Whether nobody else was sent it: who was registered, only a reconstruction says."""

@@ -22,7 +22,7 @@ from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.log.location import LogLocation
 from streaming.log.recorded import open_if_made
 
-_KINDS_OF_NO_EVENT = {*DecisionKind, "persisted", "delivered", "confirmed"}
+_KINDS_OF_NO_EVENT = {*DecisionKind, "persisted", "delivered", "confirmed", "refused"}
 
 Progress = Callable[[int], None]
 """Called with the offset up to which events are folded."""

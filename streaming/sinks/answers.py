@@ -126,6 +126,7 @@ class AnswerSink:
                 topic,
                 ", ".join(f"{number}: {error_text(code)}" for number, code in errors.items()),
             )
+            self._report.refused(answer.broker_id, topic, errors)
         with self._decided.lock:
             events = answer_events(answer, self._decided.image)
         if events:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from streaming.link.from_job import Delivered, by_broker
@@ -40,6 +40,11 @@ class DeliveryReport:
         self._append("confirmed", broker_id, end_offset, at_ms)
         self._by_broker[broker_id] = {"confirmed": end_offset, "at_ms": at_ms}
         self._untold.add(broker_id)
+
+    def refused(self, broker_id: int, topic: str, errors: Mapping[int, int]) -> None:
+        """Note that a broker has answered error codes for replicas of a topic, by partition."""
+        body = {"broker_id": broker_id, "at_ms": wall_clock_ms(), "topic": topic}
+        self._append_outcome([outcome("refused", {**body, "errors": [*errors.items()]})])
 
     def tell(self) -> None:
         """Tell the front what was confirmed since the last time; one that is away hears of it when

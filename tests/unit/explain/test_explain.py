@@ -52,8 +52,9 @@ def test_a_dead_leader(recording: Recording, capsys: pytest.CaptureFixture[str])
             "id": 2,
             "delivered_at_ms": said["event"]["time_ms"] + 7,
             "confirmed_at_ms": said["event"]["time_ms"] + 9,
+            "refused": None,
         },
-        {"id": 3, "delivered_at_ms": None, "confirmed_at_ms": None},
+        {"id": 3, "delivered_at_ms": None, "confirmed_at_ms": None, "refused": None},
     ]
 
 

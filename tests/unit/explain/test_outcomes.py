@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from state.protocol_errors import ProtocolError
 from tests.unit.explain.recording import Recording, explained, run
 
 
@@ -46,6 +47,30 @@ def test_a_write_that_was_lost(
     assert [one["id"] for one in said["brokers"]] == ([] if why else [2, 3])
     assert run(recording, "my-topic-0") == 0
     assert ("confirmed" in capsys.readouterr().out) is (why is None)
+
+
+def test_a_broker_that_refuses_its_replica(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it refuses counts for the change that its next confirmation counts for."""
+    errors = [[0, ProtocolError.INCONSISTENT_TOPIC_ID], [1, ProtocolError.UNKNOWN_SERVER_ERROR]]
+    recording.decide()
+    recording.outcome("refused", broker_id=2, at_ms=1, topic="my-topic", errors=errors)
+    recording.outcome("refused", broker_id=2, at_ms=1, topic="other", errors=[[0, 6]])
+    recording.outcome("refused", broker_id=3, at_ms=1, topic="my-topic", errors=errors)
+    recording.story.alter("my-topic", 0, [1, 3])
+    recording.story.unregister(1)
+    recording.decide()
+    before, after = explained(recording, capsys, "--story", "2")
+    refused = {one["id"]: one["refused"] for one in before["brokers"]}
+    assert refused == {1: None, 2: ProtocolError.INCONSISTENT_TOPIC_ID, 3: None}
+    assert {one["id"]: one["refused"] for one in after["brokers"]} == {2: None, 3: None}
+    assert run(recording, "my-topic-0", "--story", "2") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "confirmed by 1, 2 (refuses the replica: INCONSISTENT_TOPIC_ID (103)) of 1, 2, 3" in said
+    at = str(before["event"]["offset"])
+    assert run(recording, "my-topic-0", "--at", at) == 0
+    assert "refuses the replica: INCONSISTENT_TOPIC_ID (103)" in capsys.readouterr().out
 
 
 def test_without_an_outcome_log_nothing_is_said_to_come(

@@ -53,7 +53,10 @@ class Ends:
         )
 
     def outcomes(self, records) -> None:
-        self.happened.extend((one.kind, orjson.loads(one.payload)["end_offset"]) for one in records)
+        for one in records:
+            body = orjson.loads(one.payload)
+            said = (body["topic"], body["errors"]) if one.kind == "refused" else body["end_offset"]
+            self.happened.append((one.kind, said))
 
     def append(self, events) -> int:
         if self.fail is not None:
@@ -152,6 +155,7 @@ def test_a_refused_replica_is_told_unless_it_was_to_be_expected(ends, caplog, er
     ends.sink.close()
     said = f"broker 2 refuses replicas of topic t, by partition: 0: {error_text(error)}"
     assert (said in caplog.text) == warned
+    assert (("refused", ("t", [[0, error]])) in ends.happened) == warned
 
 
 @pytest.mark.parametrize(
