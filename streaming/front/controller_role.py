@@ -13,6 +13,7 @@ from state.event_kinds import EventKind
 from streaming.errors import HelmstreamError
 from streaming.front.rivals import Rivals
 from streaming.front.signals import GiveUpRole, IdTaken, RoleLost, Signals
+from streaming.log.api import LogError
 from streaming.log.events import EventAppender, event
 from streaming.observers.notifications import Fenced
 from streaming.process.back_off import BackOff
@@ -143,7 +144,7 @@ class ControllerRole:
                 self._serve_term()
                 self._enter(RolePhase.WAITING_FOR_JOB)
             self._enter(RolePhase.STOPPED)
-        except HelmstreamError as error:
+        except (HelmstreamError, LogError) as error:
             self._on_failure(error)  # it says all there is to say
         except Exception as error:
             logger.exception("the controller's thread ends")
@@ -206,6 +207,8 @@ class ControllerRole:
             appended.result(_RESIGNED_TIMEOUT_S)
         except TimeoutError:
             logger.warning("the role goes before the log has that it does")
+        except LogError as error:  # the next front says so when it opens the log
+            logger.warning("the role goes, and the log does not have that it does: %s", error)
 
     def _pause_after_loss(self, held_s: float) -> float:
         if self._claim is not None and held_s > _QUICK_LOSS_S:

@@ -71,7 +71,7 @@ class PendingRequests:
     ) -> ReplyBody:
         """Append an event that carries a new request_id and return the body of its reply.
 
-        Raises NotController, Paused, DecisionTimedOut, LogError.
+        Raises NotController, Paused, DecisionTimedOut, RecordRefused.
         """
         return await self.ask(kind, key, payload, timeout_s)
 
@@ -128,14 +128,21 @@ class PendingRequests:
     def _not_appended(
         self, loop: asyncio.AbstractEventLoop, queued: list[_Queued], error: BaseException
     ) -> None:
-        """Tell who waits; of several, one that is refused does not keep the others out."""
+        """Tell who waits; of several, one that is refused does not keep the others out.
+
+        A log that has failed ends this front: who asks goes to whoever has the role next.
+        """
         if isinstance(error, RecordRefused) and len(queued) > 1:
             for one in queued:
                 self._append_together(loop, [one])
             return
         for _, reply in queued:
-            if not reply.done():
+            if reply.done():
+                continue
+            if isinstance(error, RecordRefused):
                 reply.set_exception(error)
+            else:
+                reply.set_exception(NotController(f"the event log takes nothing: {error}"))
 
     def _late(self, reply: PendingReply, kind: str, timeout_s: float) -> None:
         if not reply.done():

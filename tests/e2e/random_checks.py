@@ -13,8 +13,8 @@ from streaming.process.polling import polls
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, TopicZNode
-from tests.e2e.random_folders import replica_folders, topics_of
 from tests.e2e.random_stage import ELECTION, PLAN
+from tests.e2e.replica_folders import replica_folders, topics_of
 
 Leaders = dict[tuple[str, int], int]
 

@@ -16,9 +16,9 @@ from streaming.zk.client import ZkSession
 from streaming.zk.errors import NodeExists, ZooKeeperError
 from streaming.zk.znodes import broker_path, topic_deletion_path, topic_path
 from streaming.zk.znodes.admin import reassignment_bytes
-from tests.e2e.random_folders import of_earlier_topics, topics_of
 from tests.e2e.random_ours import Ours
 from tests.e2e.random_plan import Operation
+from tests.e2e.replica_folders import of_earlier_topics, topics_of
 from tests.e2e.waiting import wait_for
 from tests.fixtures.znodes import preferred_election_bytes
 from tests.integration.front.harness import put_config

@@ -14,7 +14,7 @@ import pytest
 from streaming.front import controller_role as role_module
 from streaming.front.controller_role import LEGAL_PREVIOUS, ControllerRole, RolePhase
 from streaming.front.signals import GiveUpRole, IdTaken, RoleLost, Signals
-from streaming.log.api import LogClosed
+from streaming.log.api import AppendFailed, LogClosed, LogError
 from streaming.observers.notifications import Fenced
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.errors import SessionLost, ZooKeeperUnreachable
@@ -24,11 +24,12 @@ from tests.unit.front.front_figures import image_of, made_front
 
 
 class Log:
-    """Takes reasons; one that hangs never says so."""
+    """Takes reasons; one that hangs never says so. error: what it fails with."""
 
-    def __init__(self, *, hangs: bool = False) -> None:
+    def __init__(self, *, hangs: bool = False, error: LogError | None = None) -> None:
         self.reasons: list[str] = []
         self.hangs = hangs
+        self.error = error
 
     def append(self, records) -> range:
         raise NotImplementedError
@@ -36,7 +37,9 @@ class Log:
     def append_async(self, records) -> Future:
         self.reasons += [orjson.loads(record.payload)["reason"] for record in records]
         appended: Future[range] = Future()
-        if not self.hangs:
+        if self.error is not None:
+            appended.set_exception(self.error)
+        elif not self.hangs:
             appended.set_result(range(len(records)))
         return appended
 
@@ -72,10 +75,10 @@ class Term:
 
 
 def serve(
-    step: str, error: Exception, *, log_hangs: bool = False
+    step: str, error: Exception, log: Log | None = None
 ) -> tuple[list[str], list[RolePhase], Log, ControllerRole]:
     """Run one term that fails at a step, then stop."""
-    signals, log, calls, phases = Signals(), Log(hangs=log_hangs), [], []
+    signals, log, calls, phases = Signals(), log or Log(), [], []
     done = threading.Event()
     failures: list[Exception] = []
 
@@ -122,7 +125,7 @@ def test_the_role_is_given_back_after_the_event():
 
 def test_the_role_is_given_back_though_the_log_never_answers(monkeypatch):
     monkeypatch.setattr(role_module, "_RESIGNED_TIMEOUT_S", 0.05)
-    calls, _, log, _ = serve("follow", GiveUpRole("lease"), log_hangs=True)
+    calls, _, log, _ = serve("follow", GiveUpRole("lease"), Log(hangs=True))
     assert calls[-2:] == ["give_back", "close"]
     assert log.reasons == ["lease"]
 
@@ -158,9 +161,18 @@ def test_any_error_during_initialisation_gives_the_role_up(step, monkeypatch):
     assert closed == [step]
 
 
-def test_a_log_that_fails_ends_the_thread_and_the_session():
+def test_a_log_that_fails_ends_the_thread_and_the_session(caplog):
     with pytest.raises(LogClosed):
         serve("follow", LogClosed("disk"))
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("failure", [LogClosed("the writer gave up"), AppendFailed("full")])
+def test_the_role_is_given_back_without_a_log_that_could_say_so(failure, caplog):
+    calls, phases, _, _ = serve("follow", GiveUpRole("stopped"), Log(error=failure))
+    assert calls[-2:] == ["give_back", "close"]
+    assert RolePhase.STOPPED in phases
+    assert f"the log does not have that it does: {failure}" in caplog.text
 
 
 @pytest.mark.parametrize(

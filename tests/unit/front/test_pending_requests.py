@@ -13,7 +13,7 @@ from state.event_kinds import EventKind
 from streaming.front.pending_requests import PAUSED_KINDS, PendingRequests
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.link.pause import Pause
-from streaming.log.api import LogClosed, RecordRefused
+from streaming.log.api import AppendFailed, LogClosed, RecordRefused
 from tests.fixtures.waiting import wait_on_loop
 
 
@@ -127,10 +127,20 @@ def test_a_request_that_ends_unanswered_leaves_nothing_behind(end, error):
     asyncio.run(scenario())
 
 
-def test_a_log_that_refuses_is_told():
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        pytest.param(LogClosed("disk"), NotController, id="the log has failed"),
+        pytest.param(AppendFailed("full"), NotController, id="the disk is full"),
+        pytest.param(RecordRefused("too large"), RecordRefused, id="the record is refused"),
+    ],
+)
+def test_a_log_that_does_not_take_a_request_is_told(failure, told):
+    """Clients give up for good at an unknown error; they look for who has the role after this."""
+
     async def scenario():
-        with pytest.raises(LogClosed):
-            await submit(pending(Log(LogClosed("closed")), Counter()))
+        with pytest.raises(told, match=str(failure)):
+            await submit(pending(Log(failure), Counter()))
 
     asyncio.run(scenario())
 
