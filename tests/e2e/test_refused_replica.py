@@ -14,7 +14,7 @@ from streaming.demo.cluster import DemoCluster
 from streaming.explain.story import Explainer
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import broker_path, partition_state_path, topic_path
-from tests.e2e.replica_folders import of_earlier_topics, topics_of
+from tests.e2e.replica_folders import of_earlier_topics, replica_folders, topics_of
 from tests.e2e.waiting import wait_for
 
 TOPIC = "again"
@@ -27,9 +27,14 @@ pytestmark = [
 ]
 
 
-def create(admin: Any, session: ZkSession, replicas: list[int]) -> None:
+def create(admin: Any, demo: DemoCluster, replicas: list[int]) -> None:
+    """Create the topic and wait until its brokers have it on their disks."""
     admin.create_topics({TOPIC: {"assignments": {0: replicas}}}, timeout_ms=ASK_MS)
-    wait_for("the topic", lambda: isr(session) == replicas)
+    wait_for("the replicas", lambda: set(replicas) <= on_disks(demo))
+
+
+def on_disks(demo: DemoCluster) -> set[int]:
+    return {one.broker for one in replica_folders(demo) if one.topic == TOPIC}
 
 
 def isr(session: ZkSession) -> list[int]:
@@ -51,14 +56,15 @@ def refusal(demo: DemoCluster, broker: int) -> int | None:
 def test_explain_tells_of_a_replica_that_its_broker_refuses(
     demo: DemoCluster, session: ZkSession, admin: Any
 ) -> None:
-    create(admin, session, [1, 2])
+    create(admin, demo, [1, 2])
     demo.broker(2).kill()
     wait_for("its session's end", lambda: session.get(broker_path(2)) is None)
     move(admin, [1])
     wait_for("the move's end", lambda: topics_of(session)[TOPIC].replicas == {0: [1]})
     admin.delete_topics([TOPIC], timeout_ms=ASK_MS)
     wait_for("the topic's end", lambda: session.get(topic_path(TOPIC)) is None)
-    create(admin, session, [1])
+    wait_for("its replica's end", lambda: on_disks(demo) == {2})
+    create(admin, demo, [1])
     demo.broker(2).start()
 
     move(admin, [1, 2])
