@@ -70,8 +70,8 @@ class Ours:
         return self._kill((JOB, FRONT), recover)
 
     def _kill(self, roles: Sequence[str], recover: bool) -> str:
-        alive = [role for role in roles if not self._roles.kill(role)]
-        return ", ".join([*(f"no {role}" for role in alive), self._recovered(recover)])
+        had_none = [role for role in roles if not self._roles.kill(role)]
+        return ", ".join([*(f"no {role}" for role in had_none), self._recovered(recover)])
 
     def pause_job(self, away_s: float, jvm: bool) -> str:
         return "done" if self._roles.stand_still(JOB, away_s, jvm=jvm) else "no job"
