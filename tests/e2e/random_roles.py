@@ -85,7 +85,14 @@ class Roles:
         return False
 
     def _holders(self, role: str) -> Iterator[psutil.Process]:
-        """Whoever has a role; a process that was killed has it until another one takes it."""
+        """Whoever has a role; a process that was killed has it until another one takes it. Without
+        a standby there is one only, which has no lock where it is not the real job.
+        """
+        if not self._with_standby:
+            child = self._demo.supervisor.roles[role].child
+            if child is not None and child.running:
+                yield psutil.Process(child.pid)
+            return
         has_role = self._demo.supervisor.roles[role].has_role
         for supervisor in self._supervisors():
             for process in supervisor.children():
