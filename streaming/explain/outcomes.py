@@ -11,12 +11,13 @@ import orjson
 from streaming.log.api import LogReader
 from streaming.log.embedded_format import CorruptLog
 from streaming.log.recorded import first_at
+from streaming.sinks.outcome_log import OUTCOME_KINDS
 
 _CLOCKS_DIFFER_MS = 60_000
 """How far the clocks of those who write the two logs may be apart."""
 
-Refused = dict[tuple[int, str, int], int]
-"""Error code by broker, topic and partition."""
+Refused = dict[tuple[str, int], int]
+"""Error code by topic and partition."""
 
 
 @dataclass(slots=True)
@@ -24,10 +25,9 @@ class Outcome:
     """What the outcome log says of the decisions of one event.
 
     batch: the persisted record of their micro-batch, None before it. delivered_ms, confirmed_ms:
-    by broker. refused: what brokers have confirmed with an error code for a replica: by broker,
-    topic and partition. retained: False when the log may have let go of what it said, or there is
-    none (kept), as of a shadow or a replay, or it is damaged (damage says where); the rest is
-    empty.
+    by broker. refused: of replicas by broker, which has confirmed with these errors. retained:
+    False when the log may have let go of what it said, or there is none (kept), as of a shadow or
+    a replay, or it is damaged (damage says where); the rest is empty.
     """
 
     retained: bool = True
@@ -36,7 +36,7 @@ class Outcome:
     batch: dict[str, Any] | None = None
     delivered_ms: dict[int, int] = field(default_factory=dict)
     confirmed_ms: dict[int, int] = field(default_factory=dict)
-    refused: Refused = field(default_factory=dict)
+    refused: dict[int, Refused] = field(default_factory=dict)
 
     def lost(self, offset: int, topic: str, partition: int) -> str | None:
         """Say why a change was not written; None when it was, or is not yet."""
@@ -84,7 +84,8 @@ def _found(reader: LogReader, offset: int, time_ms: int, brokers: Iterable[int])
     whole = start > reader.start_offset()
     for kind, body in _from(reader, start):
         if kind == "refused":
-            unconfirmed.setdefault(body["broker_id"], {}).update(_refused(body))
+            errors = {(body["topic"], partition): error for partition, error in body["errors"]}
+            unconfirmed.setdefault(body["broker_id"], {}).update(errors)
             continue
         if body["end_offset"] is None:
             continue
@@ -101,15 +102,10 @@ def _found(reader: LogReader, offset: int, time_ms: int, brokers: Iterable[int])
             found.delivered_ms.setdefault(body["broker_id"], body["at_ms"])
         elif body["broker_id"] not in found.confirmed_ms:
             found.confirmed_ms[body["broker_id"]] = body["at_ms"]
-            found.refused |= refused
+            found.refused[body["broker_id"]] = refused
         if found.batch is not None and awaited <= found.confirmed_ms.keys():
             break
     return found if whole or reader.start_offset() == 0 else Outcome(retained=False)
-
-
-def _refused(body: Mapping[str, Any]) -> Refused:
-    broker, topic = body["broker_id"], body["topic"]
-    return {(broker, topic, partition): error for partition, error in body["errors"]}
 
 
 def _began_by(batch: Mapping[str, Any], time_ms: int) -> bool:
@@ -120,5 +116,5 @@ def _began_by(batch: Mapping[str, Any], time_ms: int) -> bool:
 
 def _from(reader: LogReader, start: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for record in reader.read(start, reader.end_offset()):
-        if record.kind in {"persisted", "delivered", "confirmed", "refused"}:
+        if record.kind in OUTCOME_KINDS:
             yield record.kind, orjson.loads(record.payload)

@@ -66,7 +66,7 @@ class Explanation:
 
     def refused_by(self, broker: int) -> int | None:
         """Return the error code with which a broker refuses its replica; None if it does not."""
-        return self.outcome.refused.get((broker, self.topic, self.partition))
+        return self.outcome.refused.get(broker, {}).get((self.topic, self.partition))
 
     @property
     def recipients_complete(self) -> bool:

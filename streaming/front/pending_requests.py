@@ -136,13 +136,11 @@ class PendingRequests:
             for one in queued:
                 self._append_together(loop, [one])
             return
+        if not isinstance(error, RecordRefused):
+            error = NotController(f"the event log takes nothing: {error}")
         for _, reply in queued:
-            if reply.done():
-                continue
-            if isinstance(error, RecordRefused):
+            if not reply.done():
                 reply.set_exception(error)
-            else:
-                reply.set_exception(NotController(f"the event log takes nothing: {error}"))
 
     def _late(self, reply: PendingReply, kind: str, timeout_s: float) -> None:
         if not reply.done():

@@ -21,8 +21,9 @@ from streaming.log.decision_writer import (
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.log.location import LogLocation
 from streaming.log.recorded import open_if_made
+from streaming.sinks.outcome_log import OUTCOME_KINDS
 
-_KINDS_OF_NO_EVENT = {*DecisionKind, "persisted", "delivered", "confirmed", "refused"}
+_KINDS_OF_NO_EVENT = {*DecisionKind, *OUTCOME_KINDS}
 
 Progress = Callable[[int], None]
 """Called with the offset up to which events are folded."""

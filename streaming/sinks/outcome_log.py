@@ -21,6 +21,9 @@ from streaming.log.log_clock import LogClock
 
 logger = logging.getLogger(__name__)
 
+OUTCOME_KINDS = frozenset({"persisted", "delivered", "confirmed", "refused"})
+"""The kinds of its records."""
+
 _OPEN_EVERY_S = 60.0
 _WITHOUT_IT = "go on without it"
 

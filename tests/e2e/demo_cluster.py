@@ -11,7 +11,10 @@ from typing import Any
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import OURS
 from streaming.supervisor.processes import JOB
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import broker_path
 from tests.e2e.telling import signal_job
+from tests.e2e.waiting import wait_for
 from tests.fixtures.silence import silent_kafka_client
 
 
@@ -20,6 +23,13 @@ def controlled(demo: DemoCluster) -> bool:
     views = demo.broker_views().values()
     told = all(view is not None and view.controller_id == OURS for view in views)
     return told and demo.look().controller_id == OURS
+
+
+def start_again(demo: DemoCluster, session: ZkSession, broker_id: int, timeout_s: float) -> None:
+    """Start a broker once its last session is over: until then it would not get its id."""
+    path = broker_path(broker_id)
+    wait_for(f"the end of {path}", lambda: session.get(path) is None, timeout_s)
+    demo.broker(broker_id).start(timeout_s)
 
 
 @contextmanager

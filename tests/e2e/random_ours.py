@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from streaming.demo.cluster import DemoCluster
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.errors import HelmstreamError
 from streaming.process.polling import polls
 from streaming.sockets.control_socket import give_order
@@ -19,15 +19,6 @@ from tests.fixtures.log_cluster import LogCluster
 _AGAIN_S = 0.5
 _RECOVERY_S = 240.0
 _STATUS_S = 5.0
-
-
-class Server(Protocol):
-    """What goes away, and comes back where it was."""
-
-    def start(self) -> object: ...
-    def kill(self) -> None: ...
-    def pause(self) -> None: ...
-    def resume(self) -> None: ...
 
 
 class Ours:
@@ -138,13 +129,13 @@ class Ours:
         return role == "active" and job["lag"] == 0 and self._roles.is_job(job["pid"])
 
 
-def _kill_for(server: Server, away_s: float) -> None:
+def _kill_for(server: EmbeddedZooKeeper | LogCluster, away_s: float) -> None:
     server.kill()
     time.sleep(away_s)
     server.start()
 
 
-def _pause_for(server: Server, away_s: float) -> None:
+def _pause_for(server: EmbeddedZooKeeper | LogCluster, away_s: float) -> None:
     server.pause()
     time.sleep(away_s)
     server.resume()

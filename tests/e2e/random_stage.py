@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,11 +13,12 @@ from streaming.demo.cluster import DemoCluster
 from streaming.process.polling import polls
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import NodeExists, ZooKeeperError
-from streaming.zk.znodes import broker_path, topic_deletion_path, topic_path
+from streaming.zk.znodes import topic_deletion_path, topic_path
 from streaming.zk.znodes.admin import reassignment_bytes
+from tests.e2e.demo_cluster import start_again
 from tests.e2e.random_ours import Ours
 from tests.e2e.random_plan import Operation
-from tests.e2e.replica_folders import of_earlier_topics, topics_of
+from tests.e2e.replica_folders import delete_earlier
 from tests.e2e.waiting import wait_for
 from tests.fixtures.znodes import preferred_election_bytes
 from tests.integration.front.harness import put_config
@@ -81,16 +81,7 @@ class Stage:
             else:
                 self._start_broker(broker_id)
         self.ours.return_all()
-        self._delete_refused()
-
-    def _delete_refused(self) -> None:
-        """Do what an operator does where brokers refuse replicas."""
-        topics = wait_for("the topics", lambda: topics_of(self.session))
-        for broker_id, folders in of_earlier_topics(self.demo, topics).items():
-            self.demo.broker(broker_id).terminate(_TERMINATE_S)
-            for one in folders:
-                shutil.rmtree(one.path, ignore_errors=True)
-            self._start_broker(broker_id)
+        delete_earlier(self.demo, self.session, _START_S)
 
     def create_replicated_topic(self, topic: str, partitions: int) -> None:
         """Create a topic of three replicas, whoever controls the cluster."""
@@ -171,10 +162,7 @@ class Stage:
         self.down.discard(broker)
 
     def _start_broker(self, broker: int) -> None:
-        """Start a broker once its last session is over: until then it would not get its id."""
-        path = broker_path(broker)
-        wait_for(f"the end of {path}", lambda: self.session.get(path) is None, _START_S)
-        self.demo.broker(broker).start(_START_S)
+        start_again(self.demo, self.session, broker, _START_S)
 
     def _create(self, path: str, data: bytes) -> str:
         try:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from streaming.demo.cluster import DemoCluster
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TOPICS_PATH, TopicZNode, parse_topic, topic_path
+from tests.e2e.demo_cluster import start_again
+from tests.e2e.waiting import wait_for
 
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 _TOPIC_ID = re.compile(r"^topic_id: (\S+)$", re.MULTILINE)
@@ -52,15 +55,27 @@ def topics_of(session: ZkSession) -> dict[str, TopicZNode]:
     return {name: parse_topic(one.data) for name, one in znodes.items() if one is not None}
 
 
-def of_earlier_topics(
-    demo: DemoCluster, topics: Mapping[str, TopicZNode]
-) -> dict[int, list[ReplicaFolder]]:
-    """Return by broker the folders of earlier topics whose name another one has now: the brokers
-    refuse its replicas, as with any controller (docs/operating.md).
+def on_disk(demo: DemoCluster, topic: str, partition: int = 0) -> list[int]:
+    """Return the brokers that have a replica on their disk."""
+    wanted = (topic, partition)
+    return [one.broker for one in replica_folders(demo) if (one.topic, one.partition) == wanted]
+
+
+def delete_earlier(demo: DemoCluster, session: ZkSession, timeout_s: float) -> list[str]:
+    """Delete the replicas of earlier topics whose name another one has now, and return which: do
+    what an operator does where brokers refuse the new one's (docs/operating.md).
+
+    timeout_s: for each broker's end, the end of its session, and its start.
     """
     found: dict[int, list[ReplicaFolder]] = {}
+    topics = wait_for("the topics", lambda: topics_of(session))
     for one in replica_folders(demo):
         topic, id_ = topics.get(one.topic), one.topic_id
         if topic is not None and None not in (id_, topic.topic_id) and id_ != topic.topic_id:
             found.setdefault(one.broker, []).append(one)
-    return found
+    for broker_id, folders in found.items():
+        demo.broker(broker_id).terminate(timeout_s)
+        for one in folders:
+            shutil.rmtree(one.path)
+        start_again(demo, session, broker_id, timeout_s)
+    return [str(one) for folders in found.values() for one in folders]

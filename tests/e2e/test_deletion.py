@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from streaming.supervisor.processes import JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import entity_config_path, topic_deletion_path, topic_path
 from tests.e2e.demo_cluster import controlled
+from tests.e2e.replica_folders import replica_folders
 from tests.e2e.waiting import wait_for
 
 PARTITIONS = 4
@@ -29,8 +29,8 @@ pytestmark = [
 
 def folders(demo: DemoCluster, broker_id: int, topic: str) -> list[str]:
     """The partitions of a topic that a broker has on its disk."""
-    logs = demo.broker(broker_id).data_dir / "logs"
-    return sorted(one.name for one in logs.iterdir() if re.fullmatch(rf"{topic}-\d+", one.name))
+    found = [one for one in replica_folders(demo) if (one.broker, one.topic) == (broker_id, topic)]
+    return sorted(one.path.name for one in found)
 
 
 def told_of(demo: DemoCluster) -> set[str]:

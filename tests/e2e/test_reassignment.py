@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import orjson
@@ -16,6 +15,7 @@ from streaming.supervisor.processes import JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_topic, partition_state_path, topic_path
 from streaming.zk.znodes.admin import reassignment_bytes
+from tests.e2e.replica_folders import on_disk
 from tests.e2e.waiting import wait_for
 from tests.fixtures.znodes import preferred_election_bytes
 
@@ -46,16 +46,6 @@ def rests_on(session: ZkSession, replicas: list[int]) -> bool:
     return still and topic.replicas[0] == replicas and sorted(isr) == sorted(replicas)
 
 
-def folders(demo: DemoCluster) -> list[int]:
-    """The brokers that have partition 0 of the moving topic on their disk."""
-    return [
-        id_
-        for id_ in (1, 2, 3)
-        for one in (demo.broker(id_).data_dir / "logs").iterdir()
-        if re.fullmatch(rf"{MOVING}-0", one.name)
-    ]
-
-
 def move(admin: Any, target: list[int] | None) -> None:
     subject = TopicPartition(MOVING, 0)
     assert admin.alter_partition_reassignments({subject: target}, timeout_ms=ASK_MS) == {
@@ -65,16 +55,16 @@ def move(admin: Any, target: list[int] | None) -> None:
 
 def test_partitions_move_and_come_back(demo: DemoCluster, session: ZkSession, admin: Any) -> None:
     admin.create_topics({MOVING: {"assignments": {0: [1, 2]}}}, timeout_ms=ASK_MS)
-    wait_for("the topic", lambda: rests_on(session, [1, 2]) and folders(demo) == [1, 2])
+    wait_for("the topic", lambda: rests_on(session, [1, 2]) and on_disk(demo, MOVING) == [1, 2])
 
     move(admin, [3])
-    wait_for("the move", lambda: rests_on(session, [3]) and folders(demo) == [3])
+    wait_for("the move", lambda: rests_on(session, [3]) and on_disk(demo, MOVING) == [3])
     assert state(session, MOVING, 0)["leader"] == 3
     wait_for("nothing that moves", lambda: admin.list_partition_reassignments() == {})
 
     session.create(PLAN, reassignment_bytes({(MOVING, 0): [2, 1], ("nobody", 0): [1]}))
     demo.supervisor.kill(JOB)
-    wait_for("the plan", lambda: rests_on(session, [2, 1]) and folders(demo) == [1, 2])
+    wait_for("the plan", lambda: rests_on(session, [2, 1]) and on_disk(demo, MOVING) == [1, 2])
     wait_for("the end of the plan", lambda: session.get(PLAN) is None)
 
     demo.broker(3).kill()
@@ -88,7 +78,9 @@ def test_partitions_move_and_come_back(demo: DemoCluster, session: ZkSession, ad
     wait_for("the end of the plan", lambda: session.get(PLAN) is None)
     demo.broker(3).start()
     move(admin, [3, 2])
-    wait_for("the broker's part", lambda: rests_on(session, [3, 2]) and folders(demo) == [2, 3])
+    wait_for(
+        "the broker's part", lambda: rests_on(session, [3, 2]) and on_disk(demo, MOVING) == [2, 3]
+    )
 
 
 def test_preferred_replicas_lead_again_when_asked(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import orjson
@@ -14,11 +13,12 @@ from streaming.demo.cluster import DemoCluster
 from streaming.explain.story import Explainer
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import broker_path, partition_state_path, topic_path
-from tests.e2e.replica_folders import of_earlier_topics, replica_folders, topics_of
+from tests.e2e.replica_folders import delete_earlier, on_disk, topics_of
 from tests.e2e.waiting import wait_for
 
 TOPIC = "again"
 ASK_MS = 120_000
+START_S = 120.0
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -30,11 +30,7 @@ pytestmark = [
 def create(admin: Any, demo: DemoCluster, replicas: list[int]) -> None:
     """Create the topic and wait until its brokers have it on their disks."""
     admin.create_topics({TOPIC: {"assignments": {0: replicas}}}, timeout_ms=ASK_MS)
-    wait_for("the replicas", lambda: set(replicas) <= on_disks(demo))
-
-
-def on_disks(demo: DemoCluster) -> set[int]:
-    return {one.broker for one in replica_folders(demo) if one.topic == TOPIC}
+    wait_for("the replicas", lambda: set(replicas) <= set(on_disk(demo, TOPIC)))
 
 
 def isr(session: ZkSession) -> list[int]:
@@ -63,7 +59,7 @@ def test_explain_tells_of_a_replica_that_its_broker_refuses(
     wait_for("the move's end", lambda: topics_of(session)[TOPIC].replicas == {0: [1]})
     admin.delete_topics([TOPIC], timeout_ms=ASK_MS)
     wait_for("the topic's end", lambda: session.get(topic_path(TOPIC)) is None)
-    wait_for("its replica's end", lambda: on_disks(demo) == {2})
+    wait_for("its replica's end", lambda: on_disk(demo, TOPIC) == [2])
     create(admin, demo, [1])
     demo.broker(2).start()
 
@@ -71,11 +67,7 @@ def test_explain_tells_of_a_replica_that_its_broker_refuses(
     wait_for("its refusal", lambda: refusal(demo, 2) == ProtocolError.INCONSISTENT_TOPIC_ID)
     assert isr(session) == [1]
 
-    (kept,) = of_earlier_topics(demo, topics_of(session))[2]
-    demo.broker(2).terminate()
-    shutil.rmtree(kept.path)
-    wait_for("its session's end", lambda: session.get(broker_path(2)) is None)
-    demo.broker(2).start()
+    assert delete_earlier(demo, session, START_S) == [f"{TOPIC}-0 on 2"]
     wait_for("both in sync", lambda: isr(session) == [1, 2])
     wait_for("the move's end", lambda: not topics_of(session)[TOPIC].adding)
     assert refusal(demo, 2) is None
