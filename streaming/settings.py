@@ -70,7 +70,7 @@ def _with_rules_there_are(rules: str) -> str:
 
 
 PORT_MAX = 65_535
-_SUPPORTED = r"(2\.[6-8]|3\.[0-9])"
+_SUPPORTED = r"(2\.[0-8]|3\.[0-9])"
 _N = "[1-9][0-9]*"
 PLAIN = "PLAIN"
 _MECHANISM = "(PLAIN|SCRAM-SHA-256|SCRAM-SHA-512)"
@@ -140,14 +140,14 @@ Host = Annotated[str, Field(pattern=r"^\S+$", description="a host name or addres
 KafkaVersion = Annotated[
     str,
     Field(
-        pattern=rf"^{_SUPPORTED}\.[0-9]+$", description="a version such as 3.9.2, from 2.6 to 3.9"
+        pattern=rf"^{_SUPPORTED}\.[0-9]+$", description="a version such as 3.9.2, from 2.0 to 3.9"
     ),
 ]
 ProtocolVersion = Annotated[
     str,
     Field(
         pattern=rf"^{_SUPPORTED}(-IV[0-9]+)?$",
-        description="a version such as 3.9 or 3.9-IV0, from 2.6 to 3.9",
+        description="a version such as 3.9 or 3.9-IV0, from 2.0 to 3.9",
     ),
 ]
 LogUrl = Annotated[

@@ -69,6 +69,11 @@ class KafkaBroker(EmbeddedServer):
     def bootstrap_server(self) -> str:
         return f"{LOOPBACK}:{self.client_port}"
 
+    def change_version(self, version: str) -> None:
+        """Be of another version from the next start on; raises as `kafka_jars` does."""
+        self._jars = kafka_jars(version)
+        self.version = version
+
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
         """Start the broker and wait until its client port accepts connections.
 

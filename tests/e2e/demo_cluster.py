@@ -25,6 +25,18 @@ def controlled(demo: DemoCluster) -> bool:
     return told and demo.look().controller_id == OURS
 
 
+def of_protocol(protocol: str, version: str) -> dict[str, Any]:
+    """Return what a DemoCluster is made with whose brokers are of a version and speak an
+    inter-broker protocol, as our setting says.
+    """
+    key = "inter.broker.protocol.version"
+    return {
+        "version": version,
+        "broker_config": {key: protocol},
+        "options": [f"--set={key}={protocol}"],
+    }
+
+
 def start_again(demo: DemoCluster, session: ZkSession, broker_id: int, timeout_s: float) -> None:
     """Start a broker once its last session is over: until then it would not get its id."""
     path = broker_path(broker_id)

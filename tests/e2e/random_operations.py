@@ -6,7 +6,9 @@ The seed decides on the operations; operations.txt in the folder tells them with
 With --groups we coordinate the consumer groups too, and __consumer_offsets is moved as well; with
 --zookeeper it goes away too, and decisions are paused; with --standby a second helmstream waits for
 its turn, and who is front or job stands still, too; with --log-cluster our logs are in topics of
-another cluster, which goes away as well.
+another cluster, which goes away as well. With --protocol and --versions brokers are of the first
+version, and speak that inter-broker protocol; where there are several, one that was stopped returns
+with any of them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from streaming.demo.verdict import Verdict
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.zk.client import ZkSession
-from tests.e2e.demo_cluster import controlled
+from tests.e2e.demo_cluster import controlled, of_protocol
 from tests.e2e.group_stage import BROKER_CONFIG, GROUP_PARTITIONS, OPTIONS
 from tests.e2e.random_checks import (
     leaderless,
@@ -67,13 +69,16 @@ _DONE_IN_EVERY_RUN = (("create topic",), ("reassign", "reassign by znode"))
 @dataclass(frozen=True, slots=True)
 class More:
     """What comes beside: consumer groups that we coordinate; a ZooKeeper that goes away, and
-    pauses; a standby, and processes that stand still; a cluster that has our logs.
+    pauses; a standby, and processes that stand still; a cluster that has our logs; another
+    inter-broker protocol, and versions of brokers, the first of which they begin with.
     """
 
     groups: bool = False
     zookeeper: bool = False
     standby: bool = False
     log_cluster: bool = False
+    protocol: str = ""
+    versions: tuple[str, ...] = ()
 
     @property
     def shares(self) -> dict[str, int]:
@@ -160,7 +165,7 @@ def run(
         if groups is not None:
             stopping.callback(groups.stop)
         moved = {} if groups is None else {GROUP_TOPIC: GROUP_PARTITIONS}
-        operations = Plan(seed, (TOPIC, PARTITIONS), moved, more.shares).draw(count)
+        operations = Plan(seed, (TOPIC, PARTITIONS), moved, more.shares, more.versions).draw(count)
         wrong = _perform(stage, traffic, operations, results, say)
         stage.return_all()
         wrong += stage.ours.wrong
@@ -235,12 +240,14 @@ def _need(missing: list[str]) -> None:
 
 def cluster_options(more: More, log_cluster: LogCluster | None = None) -> dict[str, Any]:
     """Return what a DemoCluster is made with; log_cluster: where our logs are."""
-    options = [f"--set=controller.lease.ms={LEASE_MS}"]
+    made_with = of_protocol(more.protocol, more.versions[0]) if more.protocol else {}
+    options = [f"--set=controller.lease.ms={LEASE_MS}", *made_with.get("options", ())]
     if log_cluster is not None:
         options += options_for(log_cluster)
-    if not more.groups:
-        return {"options": options}
-    return {"options": [*options, *OPTIONS], "broker_config": BROKER_CONFIG}
+    if more.groups:
+        options += OPTIONS
+        made_with["broker_config"] = {**BROKER_CONFIG, **made_with.get("broker_config", {})}
+    return {**made_with, "options": options}
 
 
 def main() -> None:
@@ -250,8 +257,19 @@ def main() -> None:
     parser.add_argument("--zookeeper", action="store_true", help="it goes away too, and pauses")
     parser.add_argument("--standby", action="store_true", help="and processes that stand still")
     parser.add_argument("--log-cluster", action="store_true", help="it has our logs, and goes away")
+    parser.add_argument("--protocol", default="", help="of brokers; they are of --versions then")
+    parser.add_argument("--versions", nargs="+", default=[], help="such as 2.8.2 3.9.2")
     given = parser.parse_args()
-    more = More(given.groups, given.zookeeper, given.standby, given.log_cluster)
+    if bool(given.protocol) != bool(given.versions):
+        parser.error("--protocol and --versions need one another")
+    more = More(
+        given.groups,
+        given.zookeeper,
+        given.standby,
+        given.log_cluster,
+        given.protocol,
+        tuple(given.versions),
+    )
     began_s = time.monotonic()
     with telling(given) as (folder, say), ExitStack() as closing:
         logs = closing.enter_context(log_cluster_in(folder / "logs")) if more.log_cluster else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +72,7 @@ class Plan:
     """Draws operations. main: the topic that is produced to, with its partition count; it is moved
     and grown, never deleted, and never has fewer than two replicas or an unclean election.
     moved: partition counts of further topics that are, but not grown. shares: of the operations.
+    versions: of brokers that were stopped one is drawn when they return.
 
     topics: partition counts of the others, as they are if everything is carried out. down: brokers
     that were stopped, and how.
@@ -81,6 +82,7 @@ class Plan:
     main: tuple[str, int]
     moved: dict[str, int] = field(default_factory=dict)
     shares: Mapping[str, int] = field(default_factory=SHARES.copy)
+    versions: Sequence[str] = ()
     topics: dict[str, int] = field(default_factory=dict)
     down: dict[int, str] = field(default_factory=dict)
     abandoned: bool = False
@@ -193,7 +195,10 @@ class Plan:
         if not self.down:
             return None
         broker = self._random.choice(sorted(self.down))
-        return {"broker": broker, "was": self.down.pop(broker)}
+        of = {"broker": broker, "was": self.down.pop(broker)}
+        if self.versions and of["was"] != "paused":
+            of["version"] = self._random.choice(self.versions)
+        return of
 
     def _kill_job(self) -> dict[str, Any] | None:
         return None if self.abandoned else self._recovery()

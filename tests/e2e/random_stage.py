@@ -154,10 +154,12 @@ class Stage:
         self.down.add(broker)
         self.demo.broker(broker).pause()
 
-    def _return_broker(self, broker: int, was: str) -> None:
+    def _return_broker(self, broker: int, was: str, version: str = "") -> None:
         if was == "paused":
             self.demo.broker(broker).resume()
         else:
+            if version:
+                self.demo.broker(broker).change_version(version)
             self._start_broker(broker)
         self.down.discard(broker)
 

@@ -1,7 +1,8 @@
 """Brokers of other versions and inter-broker protocols, controlled from start to end.
 
 Below protocol 2.7 leaders write their ISRs themselves and notify us; 2.8 speaks AlterIsr, and looks
-the controller up among the registered brokers.
+the controller up among the registered brokers. Below 2.6 one StopReplica deletes all its replicas
+or none, below 2.4 requests are of the plain encoding, below 2.2 they carry no broker epoch.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import STORY
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_topic, topic_path
+from tests.e2e.demo_cluster import of_protocol
 from tests.e2e.random_checks import unfinished, wait_until_none
 from tests.e2e.telling import check_nothing_lost, tell
 from tests.e2e.waiting import WAIT_S, wait_for
@@ -31,12 +33,11 @@ pytestmark = [
 
 
 def brokers(version: str, protocol: str, *, slow: bool) -> Any:
-    """A case: brokers of a version that speak an inter-broker protocol, and our setting of it."""
-    key = "inter.broker.protocol.version"
-    ours = [f"--set={key}={protocol}"]
-    setup = {"version": version, "broker_config": {key: protocol}, "options": ours}
+    """A case: brokers of a version that speak an inter-broker protocol."""
     marks = [pytest.mark.slow] if slow else []
-    return pytest.param(setup, id=f"{version} with {protocol}", marks=marks)
+    return pytest.param(
+        of_protocol(protocol, version), id=f"{version} with {protocol}", marks=marks
+    )
 
 
 def replicas(session: ZkSession, topic: str) -> list[int] | None:
@@ -57,6 +58,19 @@ def no_more(session: ZkSession, demo: DemoCluster) -> None:
     "demo",
     [
         brokers("2.8.2", "2.8", slow=False),
+        brokers("2.0.1", "2.0", slow=True),
+        brokers("2.1.1", "2.1", slow=True),
+        brokers("2.2.2", "2.2", slow=True),
+        brokers("2.3.1", "2.3", slow=True),
+        brokers("2.4.1", "2.4", slow=False),
+        brokers("2.5.1", "2.5", slow=True),
+        brokers("2.6.3", "2.6", slow=True),
+        brokers("2.7.2", "2.7", slow=True),
+        brokers("3.0.2", "3.0", slow=True),
+        brokers("3.1.2", "3.1", slow=True),
+        brokers("3.3.2", "3.3", slow=True),
+        brokers("3.6.2", "3.6", slow=True),
+        brokers("3.7.2", "3.7", slow=True),
         brokers("3.9.2", "2.6", slow=True),
         brokers("2.8.2", "2.6", slow=True),
         brokers("3.9.2", "2.8", slow=True),

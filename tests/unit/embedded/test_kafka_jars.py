@@ -54,6 +54,25 @@ def test_fetched_once_with_progress(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("version", "scala", "client"),
+    [("2.0.1", "2.12", True), ("2.3.1", "2.12", True), ("2.4.1", "2.13", False)],
+)
+def test_brokers_that_bring_an_old_client_of_zookeeper_get_one_that_connects(
+    tmp_path, version, scala, client
+):
+    java = fake_ivy(
+        tmp_path,
+        'cp "$(dirname "$target")/ivy.xml" "$(dirname "$0")/asked.xml"\n'
+        f'touch "$target/kafka_{scala}-{version}.jar" "$target/slf4j-reload4j-1.7.36.jar"\n'
+        'touch "$target/zookeeper-3.5.9.jar"\n',
+    )
+    kafka_jars(version, cache=tmp_path / "cache", java=java)
+    asked = (tmp_path / "asked.xml").read_text()
+    assert f'name="kafka_{scala}" rev="{version}"' in asked
+    assert ('name="zookeeper" rev="3.5.9"' in asked) is client
+
+
+@pytest.mark.parametrize(
     ("script", "reason"),
     [
         ('touch "$target/kafka_2.13-9.9.jar"; echo UNRESOLVED; exit 1\n', "Ivy ended with code 1"),
