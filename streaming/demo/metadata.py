@@ -11,7 +11,7 @@ from streaming.wire.frames import frame
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 
-_VERSION = 9  # no topic ids yet, which is all that is needed here
+_VERSION = 4  # the first that creates no topics; all brokers know it
 _TIMEOUT_S = 5.0
 _SIZE_BYTES = 4
 
@@ -26,12 +26,7 @@ class BrokerView:
 
 def ask_metadata(port: int) -> BrokerView:
     """Ask the broker that listens on a loopback port; raises OSError when it does not answer."""
-    body = {
-        "topics": None,
-        "allow_auto_topic_creation": False,
-        "include_cluster_authorized_operations": False,
-        "include_topic_authorized_operations": False,
-    }
+    body = {"topics": None, "allow_auto_topic_creation": False}
     request = encode_request(ApiKey.METADATA, _VERSION, 1, "helmstream-demo", body)
     with socket.create_connection((LOOPBACK, port), timeout=_TIMEOUT_S) as connection:
         connection.sendall(frame(request))
