@@ -101,7 +101,7 @@ class ReplicaFetch:
         if call.version < _LAST_EPOCHS_SINCE and broker_id not in self._too_old:
             self._too_old.add(broker_id)
             logger.error(
-                "broker %d cannot follow: its inter.broker.protocol is below 2.7", broker_id
+                "broker %d cannot follow: its inter.broker.protocol is below 2.8", broker_id
             )
         asked = self._take(call, broker_id)
         if lacking := [
