@@ -19,7 +19,17 @@ def parser_of(description: str, operations: int) -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--operations", type=int, default=operations)
     parser.add_argument("--folder", type=Path, help="where everything goes; default: a new one")
+    parser.add_argument("--protocol", default="", help="of brokers; they are of --versions then")
+    parser.add_argument("--versions", nargs="+", default=[], help="such as 2.8.2 3.9.2")
     return parser
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Return what is given, and end where it makes no sense."""
+    given = parser.parse_args()
+    if bool(given.protocol) != bool(given.versions):
+        parser.error("--protocol and --versions need one another")
+    return given
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from tests.e2e.random_checks import (
     unfinished,
     wait_until_none,
 )
-from tests.e2e.random_cli import Say, parser_of, telling
+from tests.e2e.random_cli import Say, parsed, parser_of, telling
 from tests.e2e.random_groups import Groups
 from tests.e2e.random_logs import log_cluster_in, misdecided, options_for
 from tests.e2e.random_ours import Ours
@@ -257,11 +257,7 @@ def main() -> None:
     parser.add_argument("--zookeeper", action="store_true", help="it goes away too, and pauses")
     parser.add_argument("--standby", action="store_true", help="and processes that stand still")
     parser.add_argument("--log-cluster", action="store_true", help="it has our logs, and goes away")
-    parser.add_argument("--protocol", default="", help="of brokers; they are of --versions then")
-    parser.add_argument("--versions", nargs="+", default=[], help="such as 2.8.2 3.9.2")
-    given = parser.parse_args()
-    if bool(given.protocol) != bool(given.versions):
-        parser.error("--protocol and --versions need one another")
+    given = parsed(parser)
     more = More(
         given.groups,
         given.zookeeper,

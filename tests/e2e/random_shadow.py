@@ -2,7 +2,8 @@
 
     python -m tests.e2e.random_shadow --seed 502 --operations 80
 
-The shadow's report is in the folder.
+The shadow's report is in the folder. With --protocol and --versions brokers are as for
+random_operations.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from streaming.demo.cluster import PARTITIONS, TOPIC, DemoCluster
 from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.zk.client import ZkSession
-from tests.e2e.random_cli import Say, parser_of, telling
+from tests.e2e.demo_cluster import of_protocol
+from tests.e2e.random_cli import Say, parsed, parser_of, telling
 from tests.e2e.random_ours import Ours
 from tests.e2e.random_plan import SHARES, Plan
 from tests.e2e.random_roles import Roles
@@ -39,13 +41,26 @@ _SETTLE_S = 20.0
 _END_S = 180.0
 
 
-def run(demo: DemoCluster, session: ZkSession, seed: int, count: int, say: Say) -> int:
-    """Perform a seed's operations, and return what the shadow ended with."""
+def run(
+    demo: DemoCluster,
+    session: ZkSession,
+    seed: int,
+    count: int,
+    say: Say,
+    *,
+    options: Sequence[str] = (),
+    versions: Sequence[str] = (),
+) -> int:
+    """Perform a seed's operations, and return what the shadow ended with.
+
+    options: of the shadow; versions: those with which brokers return.
+    """
     demo.embedded.start_brokers()
-    with shadow(demo) as process:
+    with shadow(demo, options) as process:
         stage = Stage(demo, session, Ours(demo, Roles(demo)))
         stage.create_replicated_topic(TOPIC, PARTITIONS)
-        for operation in Plan(seed, (TOPIC, PARTITIONS), shares=SHARES_WITHOUT_OURS).draw(count):
+        plan = Plan(seed, (TOPIC, PARTITIONS), shares=SHARES_WITHOUT_OURS, versions=versions)
+        for operation in plan.draw(count):
             say(f"{operation}: {stage.perform(operation)}")
             time.sleep(operation.pause_s)
         stage.return_all()
@@ -60,10 +75,10 @@ def said(demo: DemoCluster) -> str:
 
 
 @contextmanager
-def shadow(demo: DemoCluster) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a shadow, which watches from then on."""
+def shadow(demo: DemoCluster, options: Sequence[str] = ()) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a shadow with further options, which watches from then on."""
     of_cluster = [word for one in demo.embedded.settings() for word in ("--set", one)]
-    command = [sys.executable, "-m", "streaming.cli", "shadow", *of_cluster]
+    command = [sys.executable, "-m", "streaming.cli", "shadow", *of_cluster, *options]
     command += ["--set", f"shadow.window.ms={WINDOW_MS}"]
     with _printed(demo).open("wb") as printed:
         process = subprocess.Popen(
@@ -85,12 +100,21 @@ def _printed(demo: DemoCluster) -> Path:
 
 def main() -> None:
     """Run one seed in a folder, which stays."""
-    given = parser_of("random operations beside a shadow", 80).parse_args()
+    given = parsed(parser_of("random operations beside a shadow", 80))
+    made_with = of_protocol(given.protocol, given.versions[0]) if given.protocol else {}
     with telling(given) as (folder, say):
-        demo = DemoCluster(folder)
+        demo = DemoCluster(folder, **made_with)
         try:
             with ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session:
-                code = run(demo, session, given.seed, given.operations, say)
+                code = run(
+                    demo,
+                    session,
+                    given.seed,
+                    given.operations,
+                    say,
+                    options=made_with.get("options", ()),
+                    versions=given.versions,
+                )
             say(said(demo))
         finally:
             demo.stop()

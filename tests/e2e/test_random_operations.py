@@ -84,6 +84,24 @@ def test_a_standby_and_a_log_cluster_live_through_them(tmp_path: Path, seed: int
         check(demo, session, seed, operations=100, more=ALL_MORE, log_cluster=logs)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("seed", "more"),
+    [
+        (1001, More(groups=True, zookeeper=True, protocol="2.8", versions=("2.8.2", "3.9.2"))),
+        (1004, More(zookeeper=True, protocol="2.0", versions=("2.0.1", "2.3.1", "3.9.2"))),
+    ],
+    ids=["2.8 to 3.9", "2.0 to 3.9"],
+)
+def test_brokers_return_with_other_versions(tmp_path: Path, seed: int, more: More) -> None:
+    with (
+        demo_cluster(tmp_path, **cluster_options(more)) as demo,
+        ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session,
+    ):
+        check(demo, session, seed, operations=60, more=more)
+
+
 @alone
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
