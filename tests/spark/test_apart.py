@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 WAIT_S = 250
 
 OPEN = """
-import os, signal, sys, threading
+import gc, os, signal, sys, threading
 from pyspark import SparkContext
 from streaming.settings_loader import load_settings
 from streaming.spark.apart import open_spark_apart
@@ -28,7 +28,9 @@ spark.stop()
 
 KILLED = f"""{OPEN}
 spark.sparkContext.parallelize([1], 1).map(abs).count()  # opens the connection that ends
-os.kill(jvm_pid(spark), signal.SIGTERM)
+jvm = jvm_pid(spark)
+gc.collect()  # objects that go are told to the JVM, which shall be asked nothing while it ends
+os.kill(jvm, signal.SIGTERM)
 print(SparkContext._gateway.proc.wait(60))
 for one in threading.enumerate():
     if one is not threading.main_thread():
