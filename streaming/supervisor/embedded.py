@@ -13,6 +13,7 @@ from streaming.embedded.zookeeper import EmbeddedZooKeeper
 LISTENERS = "CLIENT,INTERNAL"
 INTER_BROKER_LISTENER = "INTERNAL"
 SESSION_TIMEOUT_MS = 6000
+_PROTOCOL = "inter.broker.protocol.version"
 
 
 class EmbeddedCluster:
@@ -62,7 +63,9 @@ class EmbeddedCluster:
 
     def settings(self) -> list[str]:
         """Return the settings that make a helmstream the controller of this cluster."""
+        protocol = self._config.get(_PROTOCOL)
         return [
+            *([] if protocol is None else [f"{_PROTOCOL}={protocol}"]),
             f"zookeeper.connect={self.connect}",
             f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}",
             f"inter.broker.listener.name={INTER_BROKER_LISTENER}",

@@ -27,14 +27,9 @@ def controlled(demo: DemoCluster) -> bool:
 
 def of_protocol(protocol: str, version: str) -> dict[str, Any]:
     """Return what a DemoCluster is made with whose brokers are of a version and speak an
-    inter-broker protocol, as our setting says.
+    inter-broker protocol.
     """
-    key = "inter.broker.protocol.version"
-    return {
-        "version": version,
-        "broker_config": {key: protocol},
-        "options": [f"--set={key}={protocol}"],
-    }
+    return {"version": version, "broker_config": {"inter.broker.protocol.version": protocol}}
 
 
 def start_again(demo: DemoCluster, session: ZkSession, broker_id: int, timeout_s: float) -> None:

@@ -241,7 +241,7 @@ def _need(missing: list[str]) -> None:
 def cluster_options(more: More, log_cluster: LogCluster | None = None) -> dict[str, Any]:
     """Return what a DemoCluster is made with; log_cluster: where our logs are."""
     made_with = of_protocol(more.protocol, more.versions[0]) if more.protocol else {}
-    options = [f"--set=controller.lease.ms={LEASE_MS}", *made_with.get("options", ())]
+    options = [f"--set=controller.lease.ms={LEASE_MS}"]
     if log_cluster is not None:
         options += options_for(log_cluster)
     if more.groups:

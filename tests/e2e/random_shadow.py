@@ -48,15 +48,13 @@ def run(
     count: int,
     say: Say,
     *,
-    options: Sequence[str] = (),
     versions: Sequence[str] = (),
 ) -> int:
-    """Perform a seed's operations, and return what the shadow ended with.
-
-    options: of the shadow; versions: those with which brokers return.
+    """Perform a seed's operations, and return what the shadow ended with; versions: those with
+    which brokers return.
     """
     demo.embedded.start_brokers()
-    with shadow(demo, options) as process:
+    with shadow(demo) as process:
         stage = Stage(demo, session, Ours(demo, Roles(demo)))
         stage.create_replicated_topic(TOPIC, PARTITIONS)
         plan = Plan(seed, (TOPIC, PARTITIONS), shares=SHARES_WITHOUT_OURS, versions=versions)
@@ -75,10 +73,10 @@ def said(demo: DemoCluster) -> str:
 
 
 @contextmanager
-def shadow(demo: DemoCluster, options: Sequence[str] = ()) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a shadow with further options, which watches from then on."""
+def shadow(demo: DemoCluster) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a shadow, which watches from then on."""
     of_cluster = [word for one in demo.embedded.settings() for word in ("--set", one)]
-    command = [sys.executable, "-m", "streaming.cli", "shadow", *of_cluster, *options]
+    command = [sys.executable, "-m", "streaming.cli", "shadow", *of_cluster]
     command += ["--set", f"shadow.window.ms={WINDOW_MS}"]
     with _printed(demo).open("wb") as printed:
         process = subprocess.Popen(
@@ -107,13 +105,7 @@ def main() -> None:
         try:
             with ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session:
                 code = run(
-                    demo,
-                    session,
-                    given.seed,
-                    given.operations,
-                    say,
-                    options=made_with.get("options", ()),
-                    versions=given.versions,
+                    demo, session, given.seed, given.operations, say, versions=given.versions
                 )
             say(said(demo))
         finally:
