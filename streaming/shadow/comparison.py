@@ -38,12 +38,14 @@ class Comparison:
     time after its events were folded too.
     """
 
-    def __init__(self, window_ms: int, grace_ms: int) -> None:
-        """Start with nothing known."""
+    def __init__(self, window_ms: int, grace_ms: int, *, leaders_ask: bool = True) -> None:
+        """Start with nothing known. leaders_ask: leaders have their ISRs changed by the controller,
+        as with inter-broker protocols from 2.7 on.
+        """
         self.window_ms = window_ms
         self._books = Books(window_ms, grace_ms)
         self._epoch = -1
-        self._requests = Requests()
+        self._requests = Requests(leaders_ask=leaders_ask)
         self._said: list[Verdict] = []
 
     @property

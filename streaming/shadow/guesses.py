@@ -135,9 +135,9 @@ def _isr_changes_before(around: Surroundings, it: Standing) -> Iterator[tuple[st
 
 
 def _with(it: Standing, isr: tuple[int, ...]) -> Leadership:
-    """Return our state with another ISR."""
+    """Return what our state becomes when its leader changes the ISR."""
     mine = it.mine
-    return Leadership(mine.leader, mine.leader_epoch, isr, it.live.recovery, mine.version)
+    return Leadership(mine.leader, mine.leader_epoch, isr, it.live.recovery, mine.version + 1)
 
 
 def _elections(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]]:

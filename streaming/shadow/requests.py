@@ -39,8 +39,11 @@ class _Asked:
 class Requests:
     """Makes events out of guesses; each has an id by which its reply is known again."""
 
-    def __init__(self) -> None:
-        """Start with no request made."""
+    def __init__(self, *, leaders_ask: bool) -> None:
+        """Start with no request made. leaders_ask: leaders send AlterPartition; else they write
+        their ISRs themselves, and tell by a notification.
+        """
+        self._leaders_ask = leaders_ask
         self._numbers = count()
 
     def of(
@@ -64,8 +67,10 @@ class Requests:
 
     def _event(self, kind: AskKind, asked: _Asked) -> NewRecord:
         match kind:
-            case AskKind.ALTER_ISR:
+            case AskKind.ALTER_ISR if self._leaders_ask:
                 return self._alter_isr(asked)
+            case AskKind.ALTER_ISR:
+                return _observed(StateCause.NOTIFICATION, asked)
             case AskKind.ELECT_PREFERRED | AskKind.ELECT_UNCLEAN:
                 return self._elect(kind.removeprefix("elect_"), asked)
             case AskKind.REASSIGN:

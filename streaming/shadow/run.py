@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 _GRACE_SHARE = 10
 """A contradiction may be a step on the way for this part of the window."""
+_LEADERS_ASK_SINCE = (2, 7)
+"""KIP-497."""
 _LAST_LOOK_S = 1.0
 """How much longer than a window the end may take, for the looks and ticks within it."""
 
@@ -116,7 +118,12 @@ def _watch(
     ):
         path = options.report or folders.shadow_report
         report = Report(path, events, all_of_them=options.all_of_them)
-        shadow = Shadow(engine, Comparison(window_ms, window_ms // _GRACE_SHARE), report)
+        comparison = Comparison(
+            window_ms,
+            window_ms // _GRACE_SHARE,
+            leaders_ask=settings.inter_broker_protocol >= _LEADERS_ASK_SINCE,
+        )
+        shadow = Shadow(engine, comparison, report)
         ended = threading.Event()
         watcher = Watcher(session, lambda wake: ClusterReader(session, settings, wake), ended)
         watcher.start()

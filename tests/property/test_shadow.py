@@ -7,6 +7,7 @@ ZooKeeper shows: inputs at once, results at once, or a look later and several as
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -19,10 +20,11 @@ from state.decisions import DecisionKind
 from state.events import Event
 from state.opened_decisions import open_body
 from state.partitions.slot import Slot
+from state.payloads.partitions import StateCause
 from state.routing import GROUP_SLOTS, Layout
 from streaming.log.api import NewRecord
 from streaming.shadow.comparison import Comparison
-from streaming.shadow.leadership import Leadership, Partition, assignment_of, from_row
+from streaming.shadow.leadership import Leadership, Partition, assignment_of, from_row, to_state
 from streaming.shadow.looks import Load, Look, SeenTopic
 from streaming.shadow.shadow import Shadow
 from streaming.shadow.verdicts import DIVERGENCES
@@ -37,7 +39,8 @@ Intent = tuple[str, int, int]
 class Live:
     """A controller that hears everything, and what it leaves in ZooKeeper."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, leaders_ask: bool = True) -> None:
+        self.leaders_ask = leaders_ask
         self.machines: States = {}
         self.events: list[Event] = []
         self.registered: dict[int, int] = {}
@@ -146,6 +149,27 @@ class Live:
         chosen = [id_ for place, id_ in enumerate(others) if b >> place & 1]
         isr = [id_ for id_ in now.isr if id_ == now.leader or id_ in chosen]
         isr += [id_ for id_ in chosen if id_ not in isr]
+        if self.leaders_ask:
+            self._ask(number, now, isr)
+        elif isr != list(now.isr):
+            self._write(number, now, isr)
+
+    def _write(self, number: int, now: Leadership, isr: Sequence[int]) -> None:
+        """A leader changes its znode itself, and the controller reads it."""
+        look, after = self.look(), replace(now, isr=tuple(isr), version=now.version + 1)
+        self.znodes["t", number] = look.states["t", number] = after
+        self.hear(
+            look,
+            "partition_states_observed",
+            "t",
+            seen=False,
+            topic="t",
+            cause=StateCause.NOTIFICATION,
+            partitions=[number],
+            states=[to_state(after, self.epoch)],
+        )
+
+    def _ask(self, number: int, now: Leadership, isr: Sequence[int]) -> None:
         self.hear(
             self.look(),
             "alter_partition_requested",
@@ -236,7 +260,8 @@ LOGS = st.lists(
 def shadowed(live: Live, late: Sequence[bool]) -> tuple[Shadow, Notes, MemoryEngine]:
     """A shadow that has seen all of a live controller's looks; late: results come a look later."""
     engine, notes = MemoryEngine(), Notes()
-    shadow = Shadow(engine, Comparison(WINDOW_MS, GRACE_MS), notes)
+    comparison = Comparison(WINDOW_MS, GRACE_MS, leaders_ask=live.leaders_ask)
+    shadow = Shadow(engine, comparison, notes)
     now_ms, kept = 1_000, Look(0)
     for number, look in enumerate(live.results):
         now_ms += 1
@@ -255,8 +280,8 @@ def shadowed(live: Live, late: Sequence[bool]) -> tuple[Shadow, Notes, MemoryEng
     return shadow, notes, engine
 
 
-def author(log: list[Intent]) -> Live:
-    live = Live()
+def author(log: list[Intent], *, leaders_ask: bool) -> Live:
+    live = Live(leaders_ask=leaders_ask)
     for name, a, b in log:
         INTENTS[name](live, a, b)
     return live
@@ -273,20 +298,22 @@ def assert_no_drift(live: Live, shadow: Shadow, engine: MemoryEngine) -> None:
 
 
 @settings(deadline=None)
-@given(log=LOGS)
-def test_nothing_differs_from_a_controller_of_the_same_rules(log: list[Intent]) -> None:
-    live = author(log)
+@given(log=LOGS, leaders_ask=st.booleans())
+def test_nothing_differs_from_a_controller_of_the_same_rules(
+    log: list[Intent], leaders_ask: bool
+) -> None:
+    live = author(log, leaders_ask=leaders_ask)
     shadow, notes, engine = shadowed(live, [])
     assert [one for one in notes.verdicts if one.status in DIVERGENCES] == []
     assert_no_drift(live, shadow, engine)
 
 
 @settings(deadline=None)
-@given(log=LOGS, late=st.lists(st.booleans(), min_size=1, max_size=7))
+@given(log=LOGS, late=st.lists(st.booleans(), min_size=1, max_size=7), leaders_ask=st.booleans())
 def test_results_that_come_late_and_merged_never_make_us_drift(
-    log: list[Intent], late: list[bool]
+    log: list[Intent], late: list[bool], leaders_ask: bool
 ) -> None:
     """What hides between two looks may count as a difference; whatever does is taken over."""
-    live = author(log)
+    live = author(log, leaders_ask=leaders_ask)
     shadow, _, engine = shadowed(live, late)
     assert_no_drift(live, shadow, engine)

@@ -84,13 +84,15 @@ class Beside:
         held: Leadership | None = None,
         brokers: Sequence[int] = (1, 2, 3),
         moving: Motion | None = None,
+        leaders_ask: bool = True,
         **config: Any,
     ) -> None:
         self.config = {"auto.leader.rebalance.enable": False, **config}
         self.now_ms = 1_000_000
         self.engine = MemoryEngine()
         self.notes = Notes()
-        self.shadow = Shadow(self.engine, Comparison(WINDOW_MS, GRACE_MS), self.notes)
+        comparison = Comparison(WINDOW_MS, GRACE_MS, leaders_ask=leaders_ask)
+        self.shadow = Shadow(self.engine, comparison, self.notes)
         self.motion = moving or Motion((1, 2, 3))
         self.load(held or state(1, [1, 2, 3], 4, 9), brokers=brokers, epoch=5, first=True)
 

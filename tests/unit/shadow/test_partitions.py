@@ -121,6 +121,50 @@ def test_an_isr_that_we_would_refuse_is_extra(beside: Beside) -> None:
     assert beside.ours() == state(1, [1, 2, 3, 7], 4, 10)
 
 
+@pytest.fixture
+def beside_writing_leaders() -> Beside:
+    """As `beside`, with a protocol below 2.7: leaders write their ISRs and ask nobody."""
+    return Beside(leaders_ask=False)
+
+
+def test_an_isr_that_a_leader_wrote_is_no_decision(beside_writing_leaders: Beside) -> None:
+    beside = beside_writing_leaders
+    beside.look(live=state(1, [1, 3], 4, 10))
+    beside.wait()
+    assert beside.statuses() == []
+    assert beside.ours() == state(1, [1, 3], 4, 10)
+    assert beside.kinds() == [EventKind.PARTITION_STATES_OBSERVED]
+
+
+def test_a_leader_that_writes_takes_in_whom_we_would_refuse(beside_writing_leaders: Beside) -> None:
+    """Broker 2 shuts down; its last fetch comes after it left the ISR."""
+    beside = beside_writing_leaders
+    beside.look(live=state(1, [1, 3], 5, 10))
+    beside.look(live=state(1, [1, 3, 2], 5, 11))
+    assert beside.statuses() == [(Status.AGREED, "replica_left_isr")]
+    beside.look(beside.brokers(unregistered=[2]), live=state(1, [1, 3], 6, 12))
+    beside.wait()
+    assert beside.statuses() == [(Status.AGREED, "replica_left_isr")]
+    assert beside.ours() == state(1, [1, 3], 6, 12)
+
+
+def test_an_isr_that_a_leader_wrote_before_its_death_unseen(beside_writing_leaders: Beside) -> None:
+    beside = beside_writing_leaders
+    beside.look(beside.brokers(unregistered=[1]), live=state(3, [3], 5, 11))
+    beside.wait(GRACE_MS)
+    assert beside.statuses()[-1] == (Status.AGREED, OFFLINE)
+    assert beside.ours() == state(3, [3], 5, 11)
+
+
+def test_an_isr_that_a_leader_wrote_before_an_election_unseen() -> None:
+    """Both were seen as one: the change is made up, and the election rests on it."""
+    beside = Beside(state(2, [2, 1, 3], 4, 9), leaders_ask=False)
+    beside.look(live=state(1, [2, 1], 5, 11))
+    beside.wait(GRACE_MS)
+    assert beside.statuses() == [(Status.AGREED, "preferred_replica_elected")]
+    assert beside.ours() == state(1, [2, 1], 5, 11)
+
+
 def test_an_isr_change_came_before_the_death(beside: Beside) -> None:
     """The leader took 2 out, then died: both were seen after its death was."""
     beside.look(beside.brokers(unregistered=[1]), live=state(1, [1, 3], 4, 10))
