@@ -97,6 +97,11 @@ class DemoCluster:
         for role in (JOB, FRONT):
             self.supervisor.kill(role)
 
+    def stop_ours(self) -> None:
+        """End the supervision and stop front and job in order."""
+        self._end_supervision()
+        self.supervisor.stop()
+
     def start_traffic(self) -> None:
         """Start producer and consumer, from the brokers' addresses; raises KafkaError."""
         brokers = self.embedded.bootstrap_servers
@@ -156,12 +161,11 @@ class DemoCluster:
 
     def stop(self) -> None:
         """Stop clients, front and job, brokers and ZooKeeper."""
-        self._end_supervision()
         for client in (self.producer, self.consumer):
             if client is not None:
                 client.stop()
         self.producer = self.consumer = None
-        self.supervisor.stop()
+        self.stop_ours()
         self.lookout.close()
         self.embedded.stop()
 

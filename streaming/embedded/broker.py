@@ -74,6 +74,10 @@ class KafkaBroker(EmbeddedServer):
         self._jars = kafka_jars(version)
         self.version = version
 
+    def change_config(self, config: Mapping[str, str]) -> None:
+        """Have these properties, beside those it has, from the next start on."""
+        self._config |= config
+
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
         """Start the broker and wait until its client port accepts connections.
 

@@ -21,10 +21,11 @@ class Books:
     that announced a failed log directory and are still there.
     """
 
-    def __init__(self, window_ms: int, grace_ms: int) -> None:
+    def __init__(self, window_ms: int, grace_ms: int, *, leaders_ask: bool) -> None:
         """Start with no book."""
         self.window_ms = window_ms
         self.grace_ms = grace_ms
+        self.leaders_ask = leaders_ask
         self.partitions: dict[Partition, PartitionBook] = {}
         self.topics: dict[str, TopicBook] = {}
         self.open_partitions: set[Partition] = set()

@@ -43,7 +43,7 @@ class Comparison:
         as with inter-broker protocols from 2.7 on.
         """
         self.window_ms = window_ms
-        self._books = Books(window_ms, grace_ms)
+        self._books = Books(window_ms, grace_ms, leaders_ask=leaders_ask)
         self._epoch = -1
         self._requests = Requests(leaders_ask=leaders_ask)
         self._said: list[Verdict] = []

@@ -48,6 +48,8 @@ class Surroundings(Protocol):
     """How long a decision may wait for its match."""
     grace_ms: int
     """How long a state that contradicts our decision may be a step on the way to it."""
+    leaders_ask: bool
+    """Whether leaders have their ISRs changed by the controller; else they write them."""
 
     @property
     def brokers(self) -> Mapping[int, int]:
@@ -116,8 +118,11 @@ def _isr_changes(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]
         return
     replicas = around.motion(it.subject).replicas
     if any(id_ in replicas and id_ not in around.brokers for id_ in it.gained):
-        # They came in before they died, which we have heard of already.
-        yield "isr before", it.ask(AskKind.OVERTAKEN, state=it.live)
+        # They came in before they died, which we have heard of already; or they fetch on after
+        # their sessions, and a leader that asks nobody takes them in: if that was before, they
+        # leave with the next term.
+        kind = AskKind.OVERTAKEN if around.leaders_ask else AskKind.ADOPT
+        yield "isr before", it.ask(kind, state=it.live)
     elif it.mine.leader in around.brokers:
         yield "isr", it.ask(AskKind.ALTER_ISR, it.mine.leader, it.live)
 
@@ -144,6 +149,8 @@ def _elections(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]]:
     mine, live, motion = it.mine, it.live, around.motion(it.subject)
     if mine.leader < 0 <= live.leader and live.leader not in mine.isr:
         yield "unclean", it.ask(AskKind.ELECT_UNCLEAN)
+    if not around.leaders_ask and any(id_ not in around.brokers for id_ in it.lost):
+        yield "isr before, left", it.ask(AskKind.OVERTAKEN, state=mine)
     if live.leader != mine.leader and not it.lost and live.leader in motion.replicas[:1]:
         yield "preferred", it.ask(AskKind.ELECT_PREFERRED)
     for broker in (id_ for id_ in it.lost if id_ not in motion.removing):

@@ -229,14 +229,22 @@ class PartitionBook:
         if not over:
             return WAIT
         if self._said_already():
-            # Decided once more after our machine was told how it is: it may come late.
-            return Ruling(settled=True)
+            return self._decided_once_more()
         first = self.open[0] if self.open else None
         kind = self.open[-1].kind if self.open else "nothing_decided"
         verdict = self._verdict(status, kind, first, self.refusal)
         self.open.clear()
         self._said = (self.mine, self.live)
         return Ruling((verdict,), self._adopt().ask)
+
+    def _decided_once_more(self) -> Ruling:
+        """Our machine decided the same again when it was told how it is: the live controller may
+        come to it late. Where only epochs differ there is nothing to come.
+        """
+        if self.mine is not None and self.live is not None and self.mine.agrees_with(self.live):
+            self.open.clear()
+            return self._adopt()
+        return Ruling(settled=True)
 
     def _said_already(self) -> bool:
         if self._said is None or self._said[1] != self.live:

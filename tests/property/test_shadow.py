@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from checkpoints.machine_format import decode_machine
@@ -256,6 +256,17 @@ LOGS = st.lists(
     max_size=25,
 )
 
+DECIDED_ONCE_MORE: list[Intent] = [
+    ("kill", 2, 0),
+    ("start", 2, 0),
+    ("move", 0, 1),
+    ("kill", 3, 0),
+    ("alter", 0, 2),
+    ("kill", 0, 0),
+    ("start", 1, 0),
+]
+"""Our machine, told how a partition is, decides the same again; only the epochs differ then."""
+
 
 def shadowed(live: Live, late: Sequence[bool]) -> tuple[Shadow, Notes, MemoryEngine]:
     """A shadow that has seen all of a live controller's looks; late: results come a look later."""
@@ -310,6 +321,7 @@ def test_nothing_differs_from_a_controller_of_the_same_rules(
 
 @settings(deadline=None)
 @given(log=LOGS, late=st.lists(st.booleans(), min_size=1, max_size=7), leaders_ask=st.booleans())
+@example(log=DECIDED_ONCE_MORE, late=[False, True], leaders_ask=True)
 def test_results_that_come_late_and_merged_never_make_us_drift(
     log: list[Intent], late: list[bool], leaders_ask: bool
 ) -> None:

@@ -148,6 +148,30 @@ def test_a_leader_that_writes_takes_in_whom_we_would_refuse(beside_writing_leade
     assert beside.ours() == state(1, [1, 3], 6, 12)
 
 
+def test_a_leader_that_writes_takes_in_who_fetches_on_after_its_session(
+    beside_writing_leaders: Beside,
+) -> None:
+    """Kafka's controller leaves it there."""
+    beside = beside_writing_leaders
+    beside.look(beside.brokers(unregistered=[3]))
+    beside.look(live=state(1, [1, 2, 3], 5, 11))
+    assert beside.statuses() == [(Status.AGREED, "replica_left_isr")]
+    beside.look(beside.brokers(registered=[broker(3, 301)]))
+    beside.wait()
+    assert beside.statuses() == []
+    assert beside.ours() == state(1, [1, 2, 3], 5, 11)
+
+
+def test_who_was_taken_in_before_its_death_leaves_with_the_next_term() -> None:
+    beside = Beside(state(1, [1, 2], 4, 9), leaders_ask=False)
+    beside.look(beside.brokers(unregistered=[3]), live=state(1, [1, 2, 3], 4, 10))
+    assert beside.statuses() == []
+    beside.look(live=state(1, [1, 2], 5, 11))
+    assert beside.statuses() == [(Status.AGREED, "replica_left_isr")]
+    beside.wait()
+    assert beside.statuses() == []
+
+
 def test_an_isr_that_a_leader_wrote_before_its_death_unseen(beside_writing_leaders: Beside) -> None:
     beside = beside_writing_leaders
     beside.look(beside.brokers(unregistered=[1]), live=state(3, [3], 5, 11))
