@@ -69,7 +69,7 @@ def raise_ours(demo: DemoCluster, session: ZkSession) -> None:
     "steps",
     [
         pytest.param((raise_brokers, raise_ours), id="brokers first"),
-        pytest.param((raise_ours, raise_brokers), id="we first"),
+        pytest.param((raise_ours, raise_brokers), id="we first", marks=pytest.mark.slow),
     ],
 )
 def test_a_protocol_that_is_raised(
