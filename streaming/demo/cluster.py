@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from streaming.demo.verdict import Verdict, judge, read_back
 from streaming.embedded.broker import KafkaBroker
 from streaming.embedded.kafka_jars import DEFAULT_VERSION
 from streaming.embedded.ports import LOOPBACK, free_ports
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.paths import DataDir
-from streaming.supervisor.embedded import EmbeddedCluster
+from streaming.supervisor.embedded import EmbeddedCluster, ZooKeeperServers
 from streaming.supervisor.processes import FRONT, JOB, Supervisor
 
 TOPIC = "demo"
@@ -57,16 +58,21 @@ class DemoCluster:
         *,
         version: str = DEFAULT_VERSION,
         broker_config: Mapping[str, str] | None = None,
+        zookeeper: Callable[[Path], ZooKeeperServers] = EmbeddedZooKeeper,
     ) -> None:
-        """Start ZooKeeper; options are --config and --set options for front and job, broker_config
-        overrides broker properties.
+        """Start ZooKeeper, made with its folder; options are --config and --set options for front
+        and job, broker_config overrides broker properties.
 
         Kafka's jars must be in the cache, or are fetched without a word. Raises JavaMissing,
         JavaTooOld, ArtifactsUnavailable, ChildDied, NotReady.
         """
         self.folders = DataDir(folder / "helmstream")
         self.embedded = EmbeddedCluster(
-            folder / "embedded", BROKERS, version, config=dict(broker_config or {})
+            folder / "embedded",
+            BROKERS,
+            version,
+            config=dict(broker_config or {}),
+            zookeeper=zookeeper,
         )
         (self._gateway_port,) = free_ports(1)
         ours = [f"gateway.port={self._gateway_port}", *_SETTINGS, *self.embedded.settings()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from streaming.embedded.broker import KafkaBroker
 from streaming.embedded.kafka_jars import kafka_jars
@@ -16,6 +17,29 @@ SESSION_TIMEOUT_MS = 6000
 _PROTOCOL = "inter.broker.protocol.version"
 
 
+class ZooKeeperServers(Protocol):
+    """One ZooKeeper server or more, with data in a folder."""
+
+    @property
+    def log_path(self) -> Path:
+        """Where they print."""
+
+    def start(self) -> str:
+        """Start those that do not run, wait until they serve, and return the connect string."""
+
+    def stop(self) -> None:
+        """Stop them."""
+
+    def kill(self) -> None:
+        """SIGKILL one."""
+
+    def pause(self) -> None:
+        """SIGSTOP one."""
+
+    def resume(self) -> None:
+        """SIGCONT what was paused."""
+
+
 class EmbeddedCluster:
     """ZooKeeper and brokers 1..n; all of them end with this process."""
 
@@ -26,16 +50,17 @@ class EmbeddedCluster:
         version: str,
         *,
         config: dict[str, str] | None = None,
+        zookeeper: Callable[[Path], ZooKeeperServers] = EmbeddedZooKeeper,
     ) -> None:
-        """Fetch the broker's jars if need be and start ZooKeeper; brokers come with
-        `start_brokers`.
+        """Fetch the broker's jars if need be and start ZooKeeper, made with its folder; brokers
+        come with `start_brokers`.
         """
         self._folder = folder
         self._version = version
         self._config = config or {}
         self._count = brokers
         self._jars = kafka_jars(version)
-        self.zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
+        self.zookeeper = zookeeper(folder / "zookeeper")
         self.connect = self.zookeeper.start()
         self.brokers: dict[int, KafkaBroker] = {}
 

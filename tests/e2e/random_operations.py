@@ -4,9 +4,10 @@
 
 The seed decides on the operations; operations.txt in the folder tells them with what came of each.
 With --groups we coordinate the consumer groups too, and __consumer_offsets is moved as well; with
---zookeeper it goes away too, and decisions are paused; with --standby a second helmstream waits for
-its turn, and who is front or job stands still, too; with --log-cluster our logs are in topics of
-another cluster, which goes away as well. With --protocol and --versions brokers are of the first
+--zookeeper it goes away too, and decisions are paused; with --ensemble it has three servers, one of
+which goes away; with --standby a second helmstream waits for its turn, and who is front or job
+stands still, too; with --log-cluster our logs are in topics of another cluster, which goes away as
+well. With --protocol and --versions brokers are of the first
 version, and speak that inter-broker protocol; where there are several, one that was stopped returns
 with any of them.
 """
@@ -51,6 +52,7 @@ from tests.e2e.random_plan import (
 from tests.e2e.random_roles import Roles
 from tests.e2e.random_stage import KEEPING_RECORDS, Stage
 from tests.e2e.random_traffic import Traffic
+from tests.fixtures.ensemble import ZooKeeperEnsemble
 from tests.fixtures.log_cluster import LogCluster
 from tests.integration.front.harness import put_config
 
@@ -69,12 +71,14 @@ _DONE_IN_EVERY_RUN = (("create topic",), ("reassign", "reassign by znode"))
 @dataclass(frozen=True, slots=True)
 class More:
     """What comes beside: consumer groups that we coordinate; a ZooKeeper that goes away, and
-    pauses; a standby, and processes that stand still; a cluster that has our logs; another
-    inter-broker protocol, and versions of brokers, the first of which they begin with.
+    pauses, or one of its three servers that does; a standby, and processes that stand still; a
+    cluster that has our logs; another inter-broker protocol, and versions of brokers, the first of
+    which they begin with.
     """
 
     groups: bool = False
     zookeeper: bool = False
+    ensemble: bool = False
     standby: bool = False
     log_cluster: bool = False
     protocol: str = ""
@@ -84,7 +88,7 @@ class More:
     def shares(self) -> dict[str, int]:
         """Each operation's share."""
         shares = dict(SHARES)
-        if self.zookeeper:
+        if self.zookeeper or self.ensemble:
             shares |= SHARES_OF_ZOOKEEPER
         if self.standby:
             shares |= SHARES_OF_HANGING
@@ -247,6 +251,8 @@ def cluster_options(more: More, log_cluster: LogCluster | None = None) -> dict[s
     if more.groups:
         options += OPTIONS
         made_with["broker_config"] = {**BROKER_CONFIG, **made_with.get("broker_config", {})}
+    if more.ensemble:
+        made_with["zookeeper"] = ZooKeeperEnsemble
     return {**made_with, "options": options}
 
 
@@ -255,12 +261,14 @@ def main() -> None:
     parser = parser_of("random operations on real brokers", 200)
     parser.add_argument("--groups", action="store_true", help="coordinate consumer groups too")
     parser.add_argument("--zookeeper", action="store_true", help="it goes away too, and pauses")
+    parser.add_argument("--ensemble", action="store_true", help="one of three ZooKeepers does")
     parser.add_argument("--standby", action="store_true", help="and processes that stand still")
     parser.add_argument("--log-cluster", action="store_true", help="it has our logs, and goes away")
     given = parsed(parser)
     more = More(
         given.groups,
         given.zookeeper,
+        given.ensemble,
         given.standby,
         given.log_cluster,
         given.protocol,

@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 
 from streaming.demo.cluster import DemoCluster
-from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.errors import HelmstreamError
 from streaming.process.polling import polls
 from streaming.sockets.control_socket import give_order
 from streaming.sockets.status_socket import fetch_status
+from streaming.supervisor.embedded import ZooKeeperServers
 from streaming.supervisor.processes import FRONT, JOB
 from tests.e2e.random_roles import Roles
 from tests.fixtures.log_cluster import LogCluster
@@ -129,13 +129,13 @@ class Ours:
         return role == "active" and job["lag"] == 0 and self._roles.is_job(job["pid"])
 
 
-def _kill_for(server: EmbeddedZooKeeper | LogCluster, away_s: float) -> None:
+def _kill_for(server: ZooKeeperServers | LogCluster, away_s: float) -> None:
     server.kill()
     time.sleep(away_s)
     server.start()
 
 
-def _pause_for(server: EmbeddedZooKeeper | LogCluster, away_s: float) -> None:
+def _pause_for(server: ZooKeeperServers | LogCluster, away_s: float) -> None:
     server.pause()
     time.sleep(away_s)
     server.resume()
