@@ -43,6 +43,15 @@ BROKER_CONFIG = {
 }
 TAKING_GROUPS_OVER = {"options": OPTIONS, "broker_config": BROKER_CONFIG}
 """A cluster whose groups go over to us."""
+WITH_TRANSACTIONS = {
+    "options": OPTIONS,
+    "broker_config": {
+        **BROKER_CONFIG,
+        "transaction.state.log.replication.factor": "3",
+        "transaction.state.log.min.isr": "2",
+    },
+}
+"""The same, and transactions live through the death of a broker."""
 
 _JOIN_S = 120.0
 _PATIENCE_MS = 60_000

@@ -15,6 +15,7 @@ from streaming.zk.errors import ZooKeeperError
 from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, TopicZNode
 from tests.e2e.random_stage import ELECTION, PLAN
 from tests.e2e.replica_folders import replica_folders, topics_of
+from tests.e2e.waiting import WAIT_S
 
 Leaders = dict[tuple[str, int], int]
 
@@ -77,6 +78,12 @@ def unfinished(demo: DemoCluster, session: ZkSession) -> list[str]:
     found += _misinformed(demo)
     found += [f"{one} has no folder" for one in sorted(_assigned(topics) - _on_disks(demo))]
     return found
+
+
+def wait_until_finished(demo: DemoCluster, session: ZkSession) -> None:
+    """Wait until a cluster whose brokers all run is as it should be; fail when it does not come."""
+    missing = wait_until_none(lambda: unfinished(demo, session), WAIT_S)
+    assert not missing
 
 
 def leftovers_of_absence(demo: DemoCluster, session: ZkSession) -> list[str]:

@@ -19,7 +19,7 @@ from streaming.demo.steps import start_everything
 from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
 from tests.e2e.demo_cluster import controlled, start_again
-from tests.e2e.group_stage import BROKER_CONFIG, OPTIONS, taken_over
+from tests.e2e.group_stage import WITH_TRANSACTIONS, taken_over
 from tests.e2e.waiting import WAIT_S, wait_for
 from tests.fixtures.connect_worker import ConnectWorker
 
@@ -27,19 +27,11 @@ LINES = 200
 TOPIC = "lines"
 PARTITIONS = 3
 
-_CONFIG = {
-    **BROKER_CONFIG,
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-}
-
 pytestmark = [
     pytest.mark.timeout(1200),
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.parametrize(
-        "demo", [{"options": OPTIONS, "broker_config": _CONFIG}], indirect=True
-    ),
+    pytest.mark.parametrize("demo", [WITH_TRANSACTIONS], indirect=True),
     pytest.mark.usefixtures("plain_job"),
 ]
 

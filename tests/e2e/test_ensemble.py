@@ -7,9 +7,9 @@ import pytest
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import STORY
 from streaming.zk.client import ZkSession
-from tests.e2e.random_checks import unfinished, wait_until_none
+from tests.e2e.random_checks import wait_until_finished
 from tests.e2e.telling import check_nothing_lost, tell
-from tests.e2e.waiting import WAIT_S, wait_for
+from tests.e2e.waiting import wait_for
 from tests.fixtures.ensemble import SERVERS, ZooKeeperEnsemble
 
 CREATED, CRASHED, SHUT_DOWN = STORY[:2], STORY[2:4], STORY[4:6]
@@ -19,11 +19,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.usefixtures("plain_job"),
 ]
-
-
-def all_well(demo: DemoCluster, session: ZkSession) -> None:
-    missing = wait_until_none(lambda: unfinished(demo, session), WAIT_S)
-    assert not missing
 
 
 @pytest.mark.parametrize("demo", [{"zookeeper": ZooKeeperEnsemble}], indirect=True)
@@ -37,12 +32,12 @@ def test_control_stays_while_a_server_is_away(demo: DemoCluster, session: ZkSess
         demo.create_topic(f"asked-without-{number}")
         tell(demo, CRASHED)
         ensemble.start()
-        all_well(demo, session)
+        wait_until_finished(demo, session)
     hanging = wait_for("a leader", ensemble.leader)
     hanging.pause()
     tell(demo, SHUT_DOWN)
     hanging.resume()
-    all_well(demo, session)
+    wait_until_finished(demo, session)
     now = demo.look()
     assert now.controller_czxid == before.controller_czxid, "the role was lost in between"
     check_nothing_lost(demo)

@@ -17,7 +17,7 @@ from streaming.supervisor.processes import Supervisor
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import FEATURE_PATH, parse_feature
 from tests.e2e.demo_cluster import controlled, of_protocol, start_again
-from tests.e2e.random_checks import unfinished, wait_until_none
+from tests.e2e.random_checks import wait_until_finished, wait_until_none
 from tests.e2e.replica_folders import replica_folders, topics_of
 from tests.e2e.telling import check_nothing_lost, tell
 from tests.e2e.waiting import WAIT_S, wait_for
@@ -37,18 +37,13 @@ pytestmark = [
 ]
 
 
-def all_well(demo: DemoCluster, session: ZkSession) -> None:
-    missing = wait_until_none(lambda: unfinished(demo, session), WAIT_S)
-    assert not missing
-
-
 def raise_brokers(demo: DemoCluster, session: ZkSession) -> None:
     """One after the other, each once the one before it is in sync."""
     for broker_id, broker in demo.embedded.brokers.items():
         assert broker.terminate(_STOP_S), f"broker {broker_id} did not end by itself"
         broker.change_config({PROTOCOL: NEW})
         start_again(demo, session, broker_id, WAIT_S)
-        all_well(demo, session)
+        wait_until_finished(demo, session)
 
 
 def raise_ours(demo: DemoCluster, session: ZkSession) -> None:
@@ -61,7 +56,7 @@ def raise_ours(demo: DemoCluster, session: ZkSession) -> None:
     demo.start_ours()
     wait_for("our control again", lambda: demo.look().controller_epoch > before)
     wait_for("our control again", lambda: controlled(demo))
-    all_well(demo, session)
+    wait_until_finished(demo, session)
 
 
 @pytest.mark.parametrize("demo", [of_protocol(OLD, "3.9.2")], indirect=True)
@@ -76,7 +71,7 @@ def test_a_protocol_that_is_raised(
     demo: DemoCluster, session: ZkSession, steps: Sequence[Step]
 ) -> None:
     tell(demo, STORY[:2])
-    all_well(demo, session)
+    wait_until_finished(demo, session)
     assert all(topic.topic_id is None for topic in topics_of(session).values())
     for step in steps:
         step(demo, session)

@@ -91,10 +91,11 @@ def test_a_standby_and_a_log_cluster_live_through_them(tmp_path: Path, seed: int
     [
         (1001, More(groups=True, zookeeper=True, protocol="2.8", versions=("2.8.2", "3.9.2"))),
         (1004, More(zookeeper=True, protocol="2.0", versions=("2.0.1", "2.3.1", "3.9.2"))),
+        (1211, More(groups=True, ensemble=True)),
     ],
-    ids=["2.8 to 3.9", "2.0 to 3.9"],
+    ids=["brokers return as 2.8 to 3.9", "brokers return as 2.0 to 3.9", "three ZooKeepers"],
 )
-def test_brokers_return_with_other_versions(tmp_path: Path, seed: int, more: More) -> None:
+def test_other_clusters_live_through_them(tmp_path: Path, seed: int, more: More) -> None:
     with (
         demo_cluster(tmp_path, **cluster_options(more)) as demo,
         ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session,

@@ -17,9 +17,9 @@ from streaming.demo.steps import STORY
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_topic, topic_path
 from tests.e2e.demo_cluster import of_protocol
-from tests.e2e.random_checks import unfinished, wait_until_none
+from tests.e2e.random_checks import wait_until_finished
 from tests.e2e.telling import check_nothing_lost, tell
-from tests.e2e.waiting import WAIT_S, wait_for
+from tests.e2e.waiting import wait_for
 
 ASK_MS = 120_000
 MOVED = "moved"
@@ -47,11 +47,6 @@ def replicas(session: ZkSession, topic: str) -> list[int] | None:
         return None
     found = parse_topic(znode.data)
     return None if found.adding or found.removing else found.replicas[0]
-
-
-def no_more(session: ZkSession, demo: DemoCluster) -> None:
-    missing = wait_until_none(lambda: unfinished(demo, session), WAIT_S)
-    assert not missing
 
 
 @pytest.mark.parametrize(
@@ -87,15 +82,15 @@ def test_brokers_of_other_versions(demo: DemoCluster, session: ZkSession) -> Non
     admin: Any = KafkaAdminClient(bootstrap_servers=[demo.gateway], request_timeout_ms=ASK_MS)
     try:
         admin.create_topics({MOVED: {"assignments": {0: [1, 2]}}}, timeout_ms=ASK_MS)
-        no_more(session, demo)
+        wait_until_finished(demo, session)
         subject = TopicPartition(MOVED, 0)
         moves = admin.alter_partition_reassignments({subject: [3, 1]}, timeout_ms=ASK_MS)
         assert moves == {subject: None}
         wait_for("the move", lambda: replicas(session, MOVED) == [3, 1])
-        no_more(session, demo)
+        wait_until_finished(demo, session)
         admin.delete_topics([MOVED], timeout_ms=ASK_MS)
         wait_for("the deletion", lambda: session.get(topic_path(MOVED)) is None)
-        no_more(session, demo)
+        wait_until_finished(demo, session)
     finally:
         admin.close()
     check_nothing_lost(demo)
