@@ -29,11 +29,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--brokers", type=int, default=30)
     parser.add_argument("--delay-ms", type=float, default=0.0, help="each way, to ZooKeeper")
+    parser.add_argument("--ensemble", action="store_true", help="three ZooKeepers")
     parser.add_argument("--controllers", nargs="+", default=[HELMSTREAM, "stock-10"])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there too")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.delay_ms and given.ensemble:
+        parser.error("--delay-ms is of a single ZooKeeper")
+    return given
 
 
 def report(lines: list[dict[str, Any]]) -> str:

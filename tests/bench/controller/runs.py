@@ -63,6 +63,7 @@ class Runs:
             partitions=self._partitions,
             brokers=self._given.brokers,
             delay_ms=self._given.delay_ms,
+            ensemble=self._given.ensemble,
             loaded=kind != "creation",
         )
         system = make(name, folder, stage.connect, self._given.overrides)
@@ -91,5 +92,6 @@ class Runs:
             "partitions": self._partitions,
             "brokers": self._given.brokers,
             "delay_ms": self._given.delay_ms,
+            "ensemble": self._given.ensemble,
         }
         self.lines.append(emit(bench, **about, **values))

@@ -39,7 +39,7 @@ class Cycles:
     """A controller, three stub brokers and a partition."""
 
     def __init__(self, name: str, folder: Path, overrides: list[str]) -> None:
-        self._stage = Stage(folder, partitions=1, brokers=BROKERS, delay_ms=0, loaded=True)
+        self._stage = Stage(folder, partitions=1, brokers=BROKERS, loaded=True)
         self._system: System = make(name, folder, self._stage.connect, overrides)
         self._system.start()
         while len(self._stage.summary(0)["brokers"]) < BROKERS:

@@ -17,6 +17,7 @@ from streaming.zk.znodes import topic_path
 from streaming.zk.znodes.controller import CONTROLLER_PATH
 from tests.bench.load import PARTITIONS_PER_TOPIC, create_topics, state_paths, topic_name
 from tests.bench.worker import Worker
+from tests.fixtures.ensemble import ZooKeeperEnsemble
 
 LISTENER = "CLIENT"
 MAX_PACKET_BYTES = 8 << 20
@@ -32,27 +33,36 @@ class Stage:
     """ZooKeeper and brokers 1..n, with their topics, but no controller."""
 
     def __init__(
-        self, folder: Path, *, partitions: int, brokers: int, delay_ms: float, loaded: bool
+        self,
+        folder: Path,
+        *,
+        partitions: int,
+        brokers: int,
+        loaded: bool,
+        delay_ms: float = 0.0,
+        ensemble: bool = False,
     ) -> None:
-        """Start all; `delay_ms` each way stands between the controller and ZooKeeper."""
+        """Start all; `delay_ms` each way stands between the controller and ZooKeeper, which has
+        three servers with `ensemble`.
+        """
         self.folder = folder
         self.partitions = partitions
         self.broker_ids = list(range(1, brokers + 1))
         heap_mb = _HEAP_MB + partitions * _HEAP_BYTES_PER_PARTITION // 1_000_000
-        self.zookeeper = EmbeddedZooKeeper(
+        made = ZooKeeperEnsemble if ensemble else EmbeddedZooKeeper
+        self._zookeeper = made(
             folder / "zookeeper", max_heap_mb=heap_mb, max_packet_bytes=MAX_PACKET_BYTES
         )
-        self.zookeeper.start()
-        self.session = ZkSession(self.zookeeper.connect_string, 60_000)
+        self.connect = self._zookeeper.start()
+        self.session = ZkSession(self.connect, 60_000)
         self.session.connect()
         self.keeps_told = partitions < _KEEP_TOLD_BELOW
         keep = ["keep"] if self.keeps_told else []
-        arguments = [self.zookeeper.connect_string, LISTENER, *keep]
+        arguments = [self.connect, LISTENER, *keep]
         self.stubs = Worker("tests.bench.stub_brokers", arguments, folder / "stubs.log")
         self._proxy: Worker | None = None
-        self.connect = self.zookeeper.connect_string
         if delay_ms:
-            arguments = [str(self.zookeeper.port), str(delay_ms)]
+            arguments = [str(self._servers[0].port), str(delay_ms)]
             self._proxy = Worker("tests.bench.delay_proxy", arguments, folder / "proxy.log")
             self.connect = f"127.0.0.1:{self._proxy.ask('listen')}"
         self.session.ensure_path("/brokers/topics")
@@ -72,10 +82,12 @@ class Stage:
 
     def states(self) -> ZNodeColumns:
         """Return the state znodes of all partitions."""
+        self.session.sync()
         return read_many(self.session, self.paths)
 
     def topics(self) -> ZNodeColumns:
         """Return the znodes of all topics, which say where their partitions are."""
+        self.session.sync()
         count = -(-self.partitions // PARTITIONS_PER_TOPIC)
         return read_many(self.session, [topic_path(topic_name(one)) for one in range(count)])
 
@@ -83,7 +95,7 @@ class Stage:
         """Return what runs beside the controller, by kind: this process too, as `benchmark`."""
         workers = {"stubs": self.stubs, "proxy": self._proxy}
         return {
-            "zookeeper": [psutil.Process(self.zookeeper.pid)],
+            "zookeeper": [psutil.Process(one.pid) for one in self._servers],
             **{kind: [psutil.Process(one.pid)] for kind, one in workers.items() if one is not None},
             "benchmark": [psutil.Process()],
         }
@@ -118,13 +130,23 @@ class Stage:
         if self._proxy is not None:
             self._proxy.close()
         self.session.close()
-        self.zookeeper.kill()
+        self._zookeeper.stop()
+
+    @property
+    def _servers(self) -> list[EmbeddedZooKeeper]:
+        zookeeper = self._zookeeper
+        return zookeeper.servers if isinstance(zookeeper, ZooKeeperEnsemble) else [zookeeper]
 
     def _zxid(self) -> int:
-        with socket.create_connection(("127.0.0.1", self.zookeeper.port), timeout=30) as asked:
-            asked.sendall(b"srvr")
-            found = _ZXID.search(asked.makefile("rb").read())
-        return int(found.group(1), 16)
+        """Return the newest transaction that any server has."""
+        return max(_last_zxid(one.port) for one in self._servers)
 
     def _took_epochs(self, epochs: dict[str, int]) -> None:
         self.epochs.update({int(id_): epoch for id_, epoch in epochs.items()})
+
+
+def _last_zxid(port: int) -> int:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as asked:
+        asked.sendall(b"srvr")
+        found = _ZXID.search(asked.makefile("rb").read())
+    return int(found.group(1), 16)

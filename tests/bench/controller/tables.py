@@ -59,7 +59,7 @@ class Cases:
 
     def summaries(self) -> list[Line]:
         """Return a line for each case and controller: least, median, most of each figure."""
-        about = ("partitions", "brokers", "delay_ms")
+        about = ("partitions", "brokers", "delay_ms", "ensemble")
         return [
             {
                 "bench": f"{case}_summary",

@@ -50,7 +50,7 @@ def test_a_controller_alone_has_nothing_to_differ_from(monkeypatch: pytest.Monke
 
 def line(bench: str, controller: str, number: int, **figures: Any) -> dict[str, Any]:
     about = {"controller": controller, "run": number, "partitions": 10}
-    return {"bench": bench, **about, "brokers": 3, "delay_ms": 0.0, **figures}
+    return {"bench": bench, **about, "brokers": 3, "delay_ms": 0.0, "ensemble": False, **figures}
 
 
 def ran(controller: str, seconds: list[float], **figures: Any) -> list[dict[str, Any]]:
