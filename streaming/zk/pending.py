@@ -38,6 +38,10 @@ class Session(Protocol):
     def state(self) -> SessionState:
         """Whether the session is held."""
 
+    @property
+    def was_refused(self) -> bool:
+        """Whether ZooKeeper refused the credentials."""
+
 
 class Pending(Generic[T]):
     """The answer to a request that is on its way."""
@@ -53,10 +57,12 @@ class Pending(Generic[T]):
             answer: T = self._answer.get(timeout=max(timeout_s, 0.0))
         except KazooTimeoutError:
             raise ZooKeeperUnreachable(self._session.hosts, int(timeout_s * 1000)) from None
-        except AuthFailedError as error:
-            hosts = self._session.hosts
-            raise AuthenticationFailed(f"ZooKeeper at {hosts} refused the credentials") from error
-        except SessionExpiredError as error:
+        except (AuthFailedError, SessionExpiredError) as error:
+            # A request that is sent while the server hangs up finds the connection closed.
+            if isinstance(error, AuthFailedError) or self._session.was_refused:
+                hosts = self._session.hosts
+                refused = f"ZooKeeper at {hosts} refused the credentials"
+                raise AuthenticationFailed(refused) from error
             raise SessionLost(f"session expired or closed at {self._path}") from error
         except ConnectionLoss as error:
             if self._session.state is SessionState.LOST:

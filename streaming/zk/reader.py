@@ -107,6 +107,11 @@ class ZkReader:
         return self._session_id
 
     @property
+    def was_refused(self) -> bool:
+        """Whether ZooKeeper refused the credentials; that is for good."""
+        return bool(self._kazoo.client_state == KeeperState.AUTH_FAILED)
+
+    @property
     def chroot(self) -> str:
         chroot: str = self._kazoo.chroot
         return chroot
@@ -118,7 +123,7 @@ class ZkReader:
         """
         self._kazoo.start_async()
         if not self._held.wait(timeout_ms / 1000):
-            refused = self._kazoo.client_state == KeeperState.AUTH_FAILED
+            refused = self.was_refused
             self.close()
             if refused:
                 raise AuthenticationFailed(f"ZooKeeper at {self.hosts} refused the credentials")
