@@ -26,7 +26,8 @@ def merge_changes(decisions: Sequence[SinkDecision]) -> MergedBlock | None:
     partition.
 
     columns are those of change_partitions; of several rows for one partition the last stays, its
-    actions and its recipients being those of all; whether it is being deleted the last one says.
+    actions and its recipients being those of all, and its leader before that of the first; whether
+    it is being deleted the last one says.
     None when nothing was persisted.
     """
     kept = with_rows(decisions)
@@ -84,6 +85,7 @@ def _last_rows(columns: dict[str, Column]) -> dict[str, Column]:
     merged = {name: column[last] for name, column in ordered.items()}
     actions = np.bitwise_or.reduceat(ordered["actions"], starts)
     merged["actions"] = actions & ~_DELETED | merged["actions"] & _DELETED
+    merged["leader_before"] = ordered["leader_before"][starts]
     told = np.where(ordered["recipients"], ordered["replicas"], NONE)
     merged["recipients"] = _told_to(merged["replicas"], told, starts, len(order))
     return merged

@@ -4,7 +4,9 @@ Per broker: UpdateMetadata with the live brokers when they changed (with everyth
 that was introduced), then LeaderAndIsr, UpdateMetadata with what changed (with the topics that are
 gone for a broker that was introduced: brokers keep what they are not told of), StopReplica. A
 LeaderAndIsr that names a leader the broker has not heard of is silently ignored by it, hence the
-order. Of several changes to a partition in one batch the last is sent.
+order. Partitions that have another leader come in requests ahead of the others: a broker needs
+about a millisecond for each, and clients wait for these. Of several changes to a partition in one
+batch the last is sent.
 """
 
 from __future__ import annotations
@@ -13,12 +15,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from state.blocks import Column
 from state.change_columns import CHANGE_COLUMNS
 from state.decisions import Action, DecisionKind, acts
-from state.matrix import NONE, any_in_row, places_of
+from state.matrix import NONE, Bools, Int32s, any_in_row, places_of
 from state.partitions.changes import LEADER_DURING_DELETE
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
@@ -175,16 +176,26 @@ class Planner:
         # What the batch started before it deletes it was never there.
         recipients = np.where(columns["recipients"] & ~deleted[:, None], columns["replicas"], NONE)
         new_there = new_replicas(changes, introduced, columns)
-        for broker, (at, column) in places_of(recipients, plan.keys()).items():
-            if len(at):
-                told = replace(rows.select(at), is_new=new_there[at, column])
-                plan[broker].append(self._leader_and_isr(told))
         announced = acts(columns, Action.UPDATE_METADATA)
-        self._announce(plan, plan.keys() - introduced, rows.select(announced))
+        led = (columns["leader"] != columns["leader_before"]) & ~deleted
+        for part in (one for one in (led, ~led) if one.any()):
+            self._tell_replicas(plan, rows, np.where(part[:, None], recipients, NONE), new_there)
+            self._announce(plan, plan.keys() - introduced, rows.select(announced & part))
         # The image has no word of these, and a broker may have lived on while it was not registered
         # or nobody controlled.
         gone = rows.select(announced & deleted)
         self._announce(plan, plan.keys() & introduced, gone)
+
+    def _tell_replicas(
+        self, plan: Plan, rows: PartitionRows, recipients: Int32s, new_there: Bools
+    ) -> None:
+        """Tell recipients int32[n, R], padded with -1, about their rows; new_there: where their
+        replicas are new.
+        """
+        for broker, (at, column) in places_of(recipients, plan.keys()).items():
+            if len(at):
+                told = replace(rows.select(at), is_new=new_there[at, column])
+                plan[broker].append(self._leader_and_isr(told))
 
     def _announce(self, plan: Plan, brokers: Iterable[int], rows: PartitionRows) -> None:
         if not len(rows):
@@ -234,7 +245,7 @@ class Planner:
         return SharedRequest(api, self._image.controller_id, self._image.controller_epoch, rows)
 
 
-def _while_deleted(rows: PartitionRows, deleted: npt.NDArray[np.bool_]) -> PartitionRows:
+def _while_deleted(rows: PartitionRows, deleted: Bools) -> PartitionRows:
     """Return rows of which those that are being deleted say so (LeaderAndIsr.duringDelete)."""
     if not deleted.any():
         return rows

@@ -144,14 +144,44 @@ def test_a_controlled_shutdown_stops_the_followers_last():
     plans.plan()
     plans.story.shut_down(1)
     plan = plans.plan()
-    assert apis(plan[1]) == [LISR, UM, STOP]
+    assert apis(plan[1]) == [LISR, UM, UM, STOP]
     assert led(plan[1]) == {("t", 0): (2, 1, False)}, "it follows what it led before"
-    (topic,) = plan[1][2].body["topic_states"]
+    (topic,) = plan[1][3].body["topic_states"]
     (stopped,) = topic["partition_states"]
     assert (topic["topic_name"], stopped["partition_index"]) == ("t", 1)
     assert stopped["delete_partition"] is False
     assert stopped["leader_epoch"] == 1
-    assert led(plan[2]) == {("t", 0): (2, 1, False), ("t", 1): (2, 1, False)}
+    assert apis(plan[2]) == [LISR, UM, LISR, UM]
+    assert led(plan[2][:2]) == {("t", 0): (2, 1, False)}
+    assert led(plan[2][2:]) == {("t", 1): (2, 1, False)}
+
+
+def test_partitions_with_another_leader_come_ahead_of_the_others():
+    """A broker takes about a millisecond for each partition."""
+    plans = Plans()
+    plans.story.create("t", [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+    plans.plan()
+    plans.story.unregister(1)
+    plan = plans.plan()
+    for broker in (2, 3):
+        assert apis(plan[broker]) == [UM, LISR, UM, LISR, UM]
+        assert led(plan[broker][:3]) == {("t", 0): (2, 1, False)}
+        assert announced(plan[broker][2]) == {("t", 0): 2}
+        assert led(plan[broker][3:]) == {("t", 1): (2, 1, False), ("t", 2): (3, 1, False)}
+        assert announced(plan[broker][4]) == {("t", 1): 2, ("t", 2): 3}
+
+
+def test_another_leader_is_one_that_brokers_did_not_know_before_the_batch():
+    """The second event changes the ISR alone."""
+    plans = Plans()
+    plans.story.create("t", [[1, 2, 3], [2, 1, 3]])
+    plans.plan()
+    plans.story.unregister(1)
+    plans.story.unregister(3)
+    plan = plans.plan()
+    assert apis(plan[2]) == [UM, LISR, UM, LISR, UM]
+    assert led(plan[2][:3]) == {("t", 0): (2, 2, False)}
+    assert led(plan[2][3:]) == {("t", 1): (2, 2, False)}
 
 
 def test_what_was_lost_is_neither_led_nor_announced_nor_stopped():

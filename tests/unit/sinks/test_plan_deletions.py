@@ -73,7 +73,8 @@ def test_a_replica_that_is_started_and_deleted_in_one_batch_is_not_started():
     plans.story.observe("t", [[1, 2]])
     mark(plans)
     plan = plans.plan()
-    assert apis(plan[1]) == [LISR, UM, STOP]
+    assert apis(plan[1]) == [LISR, UM, UM, STOP]
     assert led(plan[1]) == {("u", 0): (1, 0, True)}
-    assert apis(plan[2]) == [UM, STOP]
-    assert announced(plan[2][0]) == GONE | {("u", 0): 1}
+    assert apis(plan[2]) == [UM, UM, STOP]
+    assert announced(plan[2][0]) == {("u", 0): 1}
+    assert announced(plan[2][1]) == GONE
