@@ -45,7 +45,7 @@ class Comparison:
         self.window_ms = window_ms
         self._books = Books(window_ms, grace_ms, leaders_ask=leaders_ask)
         self._epoch = -1
-        self._requests = Requests(leaders_ask=leaders_ask)
+        self._requests = Requests()
         self._said: list[Verdict] = []
 
     @property

@@ -18,6 +18,7 @@ class AskKind(StrEnum):
     """What our machine is asked or told because of something that the live controller did."""
 
     ALTER_ISR = "alter_isr"
+    WRITE_ISR = "write_isr"
     ELECT_PREFERRED = "elect_preferred"
     ELECT_UNCLEAN = "elect_unclean"
     SHUT_DOWN = "shut_down"
@@ -29,8 +30,9 @@ class AskKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One guess about one partition; state: the one asked for, or (OVERTAKEN, ADOPT) the one that
-    ZooKeeper holds. basis: our state, which it is asked on. replicas: (REASSIGN) where to.
+    """One guess about one partition; state: the one asked for, or (WRITE_ISR, OVERTAKEN, ADOPT) the
+    one that our machine is to take. basis: our state, which it is asked on. replicas: (REASSIGN)
+    where to.
     """
 
     kind: AskKind
@@ -124,7 +126,7 @@ def _isr_changes(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]
         kind = AskKind.OVERTAKEN if around.leaders_ask else AskKind.ADOPT
         yield "isr before", it.ask(kind, state=it.live)
     elif it.mine.leader in around.brokers:
-        yield "isr", it.ask(AskKind.ALTER_ISR, it.mine.leader, it.live)
+        yield "isr", _by_leader(around, it, it.live)
 
 
 def _isr_changes_before(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]]:
@@ -132,11 +134,17 @@ def _isr_changes_before(around: Surroundings, it: Standing) -> Iterator[tuple[st
     mine, live = it.mine, it.live
     moving, versions = around.reassigning(it.subject), live.version - mine.version
     if it.gained and versions > (0 if moving else 1):
-        yield "grown", it.ask(AskKind.ALTER_ISR, mine.leader, _with(it, (*mine.isr, *it.gained)))
+        yield "grown", _by_leader(around, it, _with(it, (*mine.isr, *it.gained)))
     kept = tuple(id_ for id_ in mine.isr if id_ in live.isr or id_ == mine.leader)
     terms = live.leader_epoch - mine.leader_epoch
     if kept != mine.isr and not moving and versions > max(terms, 1):
-        yield "shrunk", it.ask(AskKind.ALTER_ISR, mine.leader, _with(it, kept))
+        yield "shrunk", _by_leader(around, it, _with(it, kept))
+
+
+def _by_leader(around: Surroundings, it: Standing, state: Leadership) -> Ask:
+    """Return that our leader changed the ISR."""
+    kind = AskKind.ALTER_ISR if around.leaders_ask else AskKind.WRITE_ISR
+    return it.ask(kind, it.mine.leader, state)
 
 
 def _with(it: Standing, isr: tuple[int, ...]) -> Leadership:

@@ -19,6 +19,11 @@ _NOT_STATED = -1
 _NEWEST = 3
 
 _ORDER = list(AskKind)
+_CAUSES = {
+    AskKind.WRITE_ISR: StateCause.NOTIFICATION,
+    AskKind.OVERTAKEN: StateCause.OVERTAKEN,
+    AskKind.ADOPT: StateCause.ADOPTED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,8 @@ class _Asked:
 class Requests:
     """Makes events out of guesses; each has an id by which its reply is known again."""
 
-    def __init__(self, *, leaders_ask: bool) -> None:
-        """Start with no request made. leaders_ask: leaders send AlterPartition; else they write
-        their ISRs themselves, and tell by a notification.
-        """
-        self._leaders_ask = leaders_ask
+    def __init__(self) -> None:
+        """Start with no request made."""
         self._numbers = count()
 
     def of(
@@ -67,10 +69,8 @@ class Requests:
 
     def _event(self, kind: AskKind, asked: _Asked) -> NewRecord:
         match kind:
-            case AskKind.ALTER_ISR if self._leaders_ask:
-                return self._alter_isr(asked)
             case AskKind.ALTER_ISR:
-                return _observed(StateCause.NOTIFICATION, asked)
+                return self._alter_isr(asked)
             case AskKind.ELECT_PREFERRED | AskKind.ELECT_UNCLEAN:
                 return self._elect(kind.removeprefix("elect_"), asked)
             case AskKind.REASSIGN:
@@ -79,9 +79,7 @@ class Requests:
             case AskKind.FAIL_LOG_DIR:
                 return _fail_log_dir(asked)
             case _:
-                overtaken = kind is AskKind.OVERTAKEN
-                cause = StateCause.OVERTAKEN if overtaken else StateCause.ADOPTED
-                return _observed(cause, asked)
+                return _observed(_CAUSES[kind], asked)
 
     def reassign(self, topic: str, targets: Mapping[int, Sequence[int] | None]) -> NewRecord:
         """Return the event of reassignments of a topic's partitions, None: taken back."""

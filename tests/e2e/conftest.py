@@ -10,13 +10,11 @@ import pytest
 from kafka import KafkaAdminClient
 
 from streaming.demo.cluster import DemoCluster
-from streaming.demo.steps import start_everything
 from streaming.log.kafka_messages import make_message_classes
 from streaming.zk.client import ZkSession
-from tests.e2e.demo_cluster import controlled, demo_cluster
+from tests.e2e.demo_cluster import demo_cluster, take_control
 from tests.e2e.shared import Shared
 from tests.e2e.telling import log_ends
-from tests.e2e.waiting import wait_for
 from tests.fixtures.plain_job import without_spark
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
@@ -56,8 +54,7 @@ def plain_job(demo: DemoCluster) -> None:
 @pytest.fixture
 def admin(demo: DemoCluster) -> Iterator[Any]:
     """An unmodified admin client at the gateway of a cluster that we control."""
-    start_everything(demo)
-    wait_for("our control", lambda: controlled(demo))
+    take_control(demo)
     client: Any = KafkaAdminClient(bootstrap_servers=[demo.gateway], request_timeout_ms=_ASK_MS)
     yield client
     client.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streaming.demo.cluster import DemoCluster
-from streaming.demo.steps import OURS
+from streaming.demo.steps import OURS, start_everything
 from streaming.supervisor.processes import JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import broker_path
@@ -23,6 +23,12 @@ def controlled(demo: DemoCluster) -> bool:
     views = demo.broker_views().values()
     told = all(view is not None and view.controller_id == OURS for view in views)
     return told and demo.look().controller_id == OURS
+
+
+def take_control(demo: DemoCluster) -> None:
+    """Start everything, and wait until we control it."""
+    start_everything(demo)
+    wait_for("our control", lambda: controlled(demo))
 
 
 def of_protocol(protocol: str, version: str) -> dict[str, Any]:

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from streaming.demo.cluster import DemoCluster
-from streaming.demo.steps import start_everything
 from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
-from tests.e2e.demo_cluster import controlled, start_again
+from tests.e2e.demo_cluster import start_again, take_control
 from tests.e2e.group_stage import WITH_TRANSACTIONS, taken_over
 from tests.e2e.waiting import WAIT_S, wait_for
 from tests.fixtures.connect_worker import ConnectWorker
@@ -73,8 +72,7 @@ class Files:
 
 @pytest.fixture
 def workers(demo: DemoCluster, tmp_path: Path) -> Iterator[list[ConnectWorker]]:
-    start_everything(demo)
-    wait_for("our control", lambda: controlled(demo))
+    take_control(demo)
     demo.create_topic(TOPIC, PARTITIONS)
     with ExitStack() as closing:
         made = []

@@ -8,12 +8,12 @@ import pytest
 from kafka import KafkaAdminClient
 
 from streaming.demo.cluster import DemoCluster
-from streaming.demo.steps import CRASHED, OURS, start_everything
+from streaming.demo.steps import CRASHED, OURS
 from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import entity_config_path, topic_deletion_path, topic_path
-from tests.e2e.demo_cluster import controlled
+from tests.e2e.demo_cluster import take_control
 from tests.e2e.replica_folders import replica_folders
 from tests.e2e.waiting import wait_for
 
@@ -76,8 +76,7 @@ def znodes(session: ZkSession, topic: str) -> list[str]:
 def test_a_topic_is_deleted_when_its_dead_broker_returns(
     demo: DemoCluster, session: ZkSession
 ) -> None:
-    start_everything(demo)
-    wait_for("our control", lambda: controlled(demo))
+    take_control(demo)
     for topic in (GONE, KEPT):
         demo.create_topic(topic, PARTITIONS)
     wait_for("full ISRs", lambda: in_sync(demo))

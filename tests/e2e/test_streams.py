@@ -17,10 +17,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from streaming.demo.cluster import DemoCluster
-from streaming.demo.steps import start_everything
 from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
-from tests.e2e.demo_cluster import controlled, start_again
+from tests.e2e.demo_cluster import start_again, take_control
 from tests.e2e.group_stage import WITH_TRANSACTIONS, taken_over
 from tests.e2e.waiting import WAIT_S, wait_for
 from tests.fixtures.streams_app import StreamsApp
@@ -89,8 +88,7 @@ class Counts:
 
 @pytest.fixture
 def apps(demo: DemoCluster, tmp_path: Path) -> Iterator[list[StreamsApp]]:
-    start_everything(demo)
-    wait_for("our control", lambda: controlled(demo))
+    take_control(demo)
     for topic in (SOURCE, COUNTS):
         demo.create_topic(topic, PARTITIONS)
     with ExitStack() as closing:

@@ -15,7 +15,7 @@ from kafka.errors import KafkaConnectionError
 
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.metadata import ask_metadata
-from streaming.demo.steps import OURS, start_everything
+from streaming.demo.steps import OURS
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import (
     ISR_CHANGE_PATH,
@@ -27,7 +27,7 @@ from streaming.zk.znodes import (
     topic_path,
 )
 from streaming.zk.znodes.admin import reassignment_bytes
-from tests.e2e.demo_cluster import controlled
+from tests.e2e.demo_cluster import take_control
 from tests.e2e.random_checks import unfinished, wait_until_none
 from tests.e2e.random_stage import ELECTION, PLAN
 from tests.e2e.telling import signal_job
@@ -151,8 +151,7 @@ def leave_work(session: ZkSession) -> None:
 def test_what_another_controller_did_and_left_is_found(
     demo: DemoCluster, session: ZkSession
 ) -> None:
-    start_everything(demo)
-    wait_for("our control", lambda: controlled(demo))
+    take_control(demo)
     wanted = {name: {"assignments": replicas} for name, replicas in ASSIGNMENTS.items()}
     asked([demo.gateway], "create_topics", wanted)
     assert wait_until_none(lambda: unfinished(demo, session), QUIET_S) == []
