@@ -19,9 +19,8 @@ from streaming.errors import ConfigurationError
 from streaming.settings import PORT_MAX, Mode, Settings, known_keys
 
 ENVIRONMENT_PREFIX = "HELMSTREAM_"
-# Below, followers ask who leads where its epochs ended instead of naming theirs with each Fetch:
-# brokers of 2.7 do even with their own inter-broker protocol (KIP-595 came to replicas with 2.8).
-_GROUPS_SINCE = (2, 8)
+_GROUPS_SINCE = (2, 4)
+"""Older brokers do not let us read the log of a partition that they follow (KIP-392)."""
 # Where downloads are kept and come from: matters of the machine, not knobs of the controller.
 NOT_SETTINGS = frozenset({"HELMSTREAM_CACHE", "HELMSTREAM_IVY_SETTINGS"})
 _OF_A_SERVICE = re.compile(r"HELMSTREAM_(SERVICE_\w+|PORT(_\w+)?)")
@@ -188,7 +187,7 @@ def _check_groups(settings: Settings) -> None:
         )
     if settings.groups_takeover_enable and settings.inter_broker_protocol < _GROUPS_SINCE:
         raise ConfigurationError(
-            "groups.takeover.enable = true needs brokers with inter.broker.protocol.version 2.8 or"
+            "groups.takeover.enable = true needs brokers with inter.broker.protocol.version 2.4 or"
             f" newer, and it is {settings.inter_broker_protocol_version}: set it to false until"
             " they have it"
         )

@@ -1,9 +1,9 @@
 """What the gateway serves, by API key: the handlers of the controller's APIs, put together with the
 other three tables.
 
-Those are of APIs about groups (`groups/apis.py`), with Fetch and WriteTxnMarkers of
-`__consumer_offsets` beside them (streaming.front.groups.assembly), and of APIs that brokers answer
-(`passing/apis.py`).
+Those are of APIs about groups (`groups/apis.py`), with Fetch, OffsetForLeaderEpoch and
+WriteTxnMarkers of `__consumer_offsets` beside them (streaming.front.groups.assembly), and of APIs
+that brokers answer (`passing/apis.py`).
 """
 
 from __future__ import annotations
@@ -154,6 +154,7 @@ def _served_here(
         ApiKey.PRODUCE: not_leader.produce,
         ApiKey.FETCH: not_leader.fetch,
         ApiKey.LIST_OFFSETS: not_leader.list_offsets,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: not_leader.offsets_for_leader_epoch,
         ApiKey.METADATA: Metadata(view, nodes, creation).handle,
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(requests).handle,
         ApiKey.SASL_HANDSHAKE: late_handshake,

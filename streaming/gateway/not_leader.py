@@ -1,4 +1,5 @@
-"""Produce, Fetch and ListOffsets: this node leads no partition, and says so for each one asked.
+"""Produce, Fetch, ListOffsets and OffsetForLeaderEpoch: this node leads no partition, and says so
+for each one asked.
 
 A broker answers the same for partitions that it does not lead (KafkaApis, ReplicaManager). Clients
 that judge a cluster by the APIs of the node they bootstrap at need them to be served.
@@ -62,6 +63,22 @@ async def fetch(call: Call) -> Body:
 async def list_offsets(call: Call) -> Body:
     """Refuse every partition."""
     return {"topics": [_refused_offsets(topic) for topic in call.body["topics"]]}
+
+
+async def offsets_for_leader_epoch(call: Call) -> Body:
+    """Refuse every partition."""
+    return {
+        "topics": [
+            {
+                "topic": topic["topic"],
+                "partitions": [
+                    {"partition": one["partition"], "error_code": _NOT_LEADER}
+                    for one in topic["partitions"]
+                ],
+            }
+            for topic in call.body["topics"]
+        ]
+    }
 
 
 def _refused_offsets(topic: Mapping[str, Any]) -> Body:

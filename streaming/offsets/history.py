@@ -10,13 +10,15 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 
 from state.protocol_errors import error_text
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
 from streaming.offsets.batches import UnreadableBatch, spans
+from streaming.offsets.follower import EpochEnd
 from streaming.offsets.history_connection import (
+    OFFSET_OUT_OF_RANGE,
     Fetched,
     HistoryConnection,
     HistoryUnreadable,
@@ -24,7 +26,6 @@ from streaming.offsets.history_connection import (
     Source,
 )
 from streaming.offsets.leader import OffsetsLeader
-from streaming.offsets.partition_log import EpochEnd
 from streaming.security.connector import Connector
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,8 @@ _NOWHERE = 2**63 - 1  # an offset that no log has: logs part before it
 _CHUNK_BYTES = 1024 * 1024
 _RETRY_S = 0.1
 _NEVER = -1
+_TAKES_RACKS, _TELLS_EPOCHS = 11, 12
+"""Versions of Fetch in which followers serve consumers, and say where a leader epoch ended."""
 
 
 class History:
@@ -45,15 +48,18 @@ class History:
         listener: str,
         connector: Connector,
         timeout_s: float,
+        *,
+        epochs_told: bool = True,
     ) -> None:
         """listener: on which brokers are asked, through the connector; timeout_s: how long one
-        answer may take.
+        answer may take; epochs_told: whether brokers can say where epochs ended.
         """
         self._leader = leader
         self._image = image
         self._listener = listener
         self._connector = connector
         self._timeout_s = timeout_s
+        self.epochs_told = epochs_told
         self._connections: dict[Source, tuple[HistoryConnection, asyncio.Lock]] = {}
         # Failures are numbered; of a broker by partition, and of one that does not answer at all.
         self._count = itertools.count()
@@ -80,11 +86,11 @@ class History:
             self._note_failure(partition, source)
         return found.records[:end]
 
-    async def epoch_end(self, partition: int, last_epoch: int) -> EpochEnd:
+    async def epoch_end(self, partition: int, last_epoch: int) -> EpochEnd | None:
         """Return the newest leader epoch that is not after the given one, before our log, and
-        where it ended.
+        where it ended; None when all epochs there are older.
 
-        Raises HistoryUnreadable.
+        Raises HistoryUnreadable. Source: Partition.readRecords, UnifiedLog.endOffsetForEpoch.
         """
         log, facts = self._leader.logs.get(partition), self._leader.facts.get(partition)
         witnesses = [] if log is None or facts is None else log.witnesses(facts.in_sync)
@@ -92,12 +98,37 @@ class History:
         with self._noting_failure(partition, source):
             async with self._connection(source) as connection:
                 found = await connection.fetch(partition, _NOWHERE, 1, last_epoch)
+            if found.error == OFFSET_OUT_OF_RANGE:
+                return None
             if found.error or found.diverging is None:
                 raise HistoryUnreadable(
                     f"broker {source.broker_id} about epoch {last_epoch} of partition {partition}:"
                     f" error {error_text(found.error)}"
                 )
             return found.diverging
+
+    async def log_ends(self, broker_id: int, epochs: Mapping[int, int]) -> Mapping[int, int]:
+        """Return where a broker's logs end, of those partitions (number: leader epoch) that it
+        follows under that epoch.
+
+        Raises HistoryUnreadable.
+        """
+        source = self._broker(broker_id)
+        with self._noting_failure(min(epochs), source):
+            async with self._connection(source) as connection:
+                return await connection.ends(epochs)
+
+    async def committed(self, broker_id: int, partition: int, end: int) -> int:
+        """Return a broker's own high watermark of a partition whose log ends there at an offset.
+
+        Raises HistoryUnreadable.
+        """
+        source = self._broker(broker_id)
+        with self._noting_failure(partition, source):
+            async with self._connection(source) as connection:
+                found = await connection.fetch(partition, end, 1, max_wait_ms=0)
+            _check(source, partition, end, found)
+        return found.high_watermark
 
     async def whole(self, partition: int, end: int) -> AsyncGenerator[bytes]:
         """Yield a partition's whole batches from its beginning up to an offset, in pieces, all of
@@ -137,11 +168,7 @@ class History:
         """Return what a broker has from an offset on; raises HistoryUnreadable."""
         async with self._connection(source) as connection:
             found = await connection.fetch_from(partition, offset, max_bytes)
-        if found.error:
-            raise HistoryUnreadable(
-                f"broker {source.broker_id} about partition {partition} from {offset}:"
-                f" error {error_text(found.error)}"
-            )
+        _check(source, partition, offset, found)
         return found
 
     @contextlib.asynccontextmanager
@@ -151,7 +178,8 @@ class History:
         """
         if source not in self._connections:
             self._forget_earlier(source.broker_id)
-            connection = HistoryConnection(source, self._connector, self._timeout_s)
+            version = _TELLS_EPOCHS if self.epochs_told else _TAKES_RACKS
+            connection = HistoryConnection(source, self._connector, self._timeout_s, version)
             self._connections[source] = (connection, asyncio.Lock())
         connection, lock = self._connections[source]
         before = self._silent.get(source.broker_id, _NEVER)
@@ -194,13 +222,22 @@ class History:
         """Return the registered one whose last failure is the oldest; what: why these. Raises
         HistoryUnreadable.
         """
-        image = self._image()
         for broker in sorted(brokers, key=lambda one: self._last_failure(partition, one)):
-            registered = None if image is None else image.brokers.get(broker)
-            end = None if registered is None else endpoint_on(registered.node, self._listener)
-            if end is not None:
-                return Source(broker, end)
+            if source := self._registered(broker):
+                return source
         raise HistoryUnreadable(f"no broker in sync has {what}")
+
+    def _broker(self, broker_id: int) -> Source:
+        """Return one broker; raises HistoryUnreadable."""
+        if source := self._registered(broker_id):
+            return source
+        raise HistoryUnreadable(f"broker {broker_id} is not registered on {self._listener}")
+
+    def _registered(self, broker_id: int) -> Source | None:
+        image = self._image()
+        registered = None if image is None else image.brokers.get(broker_id)
+        end = None if registered is None else endpoint_on(registered.node, self._listener)
+        return None if end is None else Source(broker_id, end)
 
     def _last_failure(self, partition: int, broker: int) -> int:
         silent = self._silent.get(broker, _NEVER)
@@ -220,3 +257,12 @@ class History:
 
     def _note_failure(self, partition: int, source: Source) -> None:
         self._failed[partition, source.broker_id] = next(self._count)
+
+
+def _check(source: Source, partition: int, offset: int, found: Fetched) -> None:
+    """Raise HistoryUnreadable if a broker said that it cannot tell."""
+    if found.error:
+        raise HistoryUnreadable(
+            f"broker {source.broker_id} about partition {partition} from {offset}:"
+            f" error {error_text(found.error)}"
+        )

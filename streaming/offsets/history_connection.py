@@ -2,18 +2,19 @@
 
 A follower serves consumers that name a rack (Fetch from version 11, KIP-392) up to the high
 watermark that we told it. From version 12 it says, too, where a leader epoch ended in its log.
+Where its log begins and ends it says to any replica.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from state.protocol_errors import error_text
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.offsets.partition_log import UNKNOWN, EpochEnd
+from streaming.offsets.follower import UNKNOWN, EpochEnd
 from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.wire.endpoints import Endpoint
@@ -25,10 +26,11 @@ from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
 
-_FETCH_VERSION = 12
-_OFFSET_OUT_OF_RANGE = 1
+OFFSET_OUT_OF_RANGE = 1
 _LIST_OFFSETS_VERSION = 4
 _EARLIEST = -2
+_LATEST = -1
+_ANY_EPOCH = -1
 _FETCH_MAX_BYTES = 55 * 1024 * 1024  # what a broker says at most unless configured (KIP-541)
 _MAX_WAIT_MS = 100
 _CONSUMER = -1
@@ -68,9 +70,12 @@ class HistoryConnection:
     which is a HistoryUnreadable.
     """
 
-    def __init__(self, source: Source, connector: Connector, timeout_s: float) -> None:
+    def __init__(
+        self, source: Source, connector: Connector, timeout_s: float, fetch_version: int
+    ) -> None:
         """Take the broker, and how long one answer may take; nothing is opened yet."""
         self._source = source
+        self._fetch_version = fetch_version
         self._connector = connector
         self._timeout_s = timeout_s
         self._connection: Exchange | None = None
@@ -81,10 +86,16 @@ class HistoryConnection:
         return self._source.broker_id
 
     async def fetch(
-        self, partition: int, offset: int, max_bytes: int, last_epoch: int = UNKNOWN
+        self,
+        partition: int,
+        offset: int,
+        max_bytes: int,
+        last_epoch: int = UNKNOWN,
+        *,
+        max_wait_ms: int = _MAX_WAIT_MS,
     ) -> Fetched:
         """Return what there is; the first batch may begin before offset. last_epoch: of the record
-        before the offset.
+        before the offset, which versions before 12 do not say.
 
         Raises HistoryUnreadable.
         """
@@ -92,7 +103,7 @@ class HistoryConnection:
         max_bytes = min(max_bytes, _FETCH_MAX_BYTES)
         body: Body = {
             "replica_id": _CONSUMER,
-            "max_wait_ms": _MAX_WAIT_MS,
+            "max_wait_ms": max_wait_ms,
             "min_bytes": 1,
             "max_bytes": max_bytes,
             "rack_id": CLIENT_ID,
@@ -122,7 +133,7 @@ class HistoryConnection:
         and how long to be quiet (KIP-219; FetchSession.getThrottledResponse).
         """
         while True:
-            answer = await self._ask(ApiKey.FETCH, _FETCH_VERSION, body)
+            answer = await self._ask(ApiKey.FETCH, self._fetch_version, body)
             if error := answer["error_code"]:
                 said = f"broker {self._source.broker_id}: error {error_text(error)}"
                 raise HistoryUnreadable(said)
@@ -139,7 +150,7 @@ class HistoryConnection:
         Raises HistoryUnreadable.
         """
         found = await self.fetch(partition, offset, max_bytes)
-        if found.error == _OFFSET_OUT_OF_RANGE:
+        if found.error == OFFSET_OUT_OF_RANGE:
             earliest = await self.earliest(partition)
             if earliest > offset:
                 return await self.fetch(partition, earliest, max_bytes)
@@ -147,21 +158,35 @@ class HistoryConnection:
 
     async def earliest(self, partition: int) -> int:
         """Return where a partition begins; raises HistoryUnreadable."""
-        body: Body = {
-            "replica_id": _ANY_REPLICA,
-            "topics": [
-                {
-                    "name": GROUP_TOPIC,
-                    "partitions": [{"partition_index": partition, "timestamp": _EARLIEST}],
-                }
-            ],
-        }
-        answer = await self._ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, body)
-        one = _about(partition, answer["topics"])
+        (one,) = await self._offsets({partition: _ANY_EPOCH}, _EARLIEST)
         if one["error_code"]:
             error = error_text(one["error_code"])
             raise HistoryUnreadable(f"start of partition {partition}: error {error}")
         return int(one["offset"])
+
+    async def ends(self, epochs: Mapping[int, int]) -> dict[int, int]:
+        """Return where the broker's logs end, of those partitions (number: leader epoch) that it
+        follows under that epoch; raises HistoryUnreadable.
+        """
+        said = await self._offsets(epochs, _LATEST)
+        return {one["partition_index"]: one["offset"] for one in said if not one["error_code"]}
+
+    async def _offsets(self, epochs: Mapping[int, int], timestamp: int) -> list[Body]:
+        """Return what is said of each partition; raises HistoryUnreadable."""
+        asked = [
+            {"partition_index": one, "current_leader_epoch": epoch, "timestamp": timestamp}
+            for one, epoch in epochs.items()
+        ]
+        body: Body = {
+            "replica_id": _ANY_REPLICA,
+            "topics": [{"name": GROUP_TOPIC, "partitions": asked}],
+        }
+        answer = await self._ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, body)
+        said = [one for topic in answer["topics"] for one in topic["partitions"]]
+        numbers = [one["partition_index"] for one in said]
+        if sorted(numbers) != sorted(epochs):
+            raise HistoryUnreadable(f"partitions {[*epochs]}: an answer about {numbers}")
+        return said
 
     async def _ask(self, api: ApiKey, version: int, body: Body) -> Body:
         try:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streaming.image.cluster_image import ClusterImage
+from streaming.offsets.follower import UNKNOWN
 from streaming.offsets.partition_facts import PartitionFacts, partition_facts
-from streaming.offsets.partition_log import UNKNOWN, PartitionLog
+from streaming.offsets.partition_log import PartitionLog
 
 UNSAFE_MAX_BYTES = 16 * 1024 * 1024
 """What may be kept of a partition that not all brokers in sync have, beyond which no commit is
@@ -167,7 +168,7 @@ class OffsetsLeader:
     def wanted_isr(self, log: PartitionLog, lag_max_s: float) -> tuple[int, ...]:
         """Return the ISR as it should be: replicas that have what is safe come in, those that are
         gone or have been behind for longer than lag_max_s go out; before the log has begun those
-        that hold it up, if another one has said how far it is.
+        that hold it up, if another one has said how far it is, and those whose logs are unclear.
 
         Source: Partition.maybeExpandIsr, getOutOfSyncReplicas. ZooKeeper's leader always stays. A
         replica whose log directory has failed fetches no more, however far it was.
@@ -177,6 +178,7 @@ class OffsetsLeader:
             late = {*self.held_up_by(log, lag_max_s)}
             said = [one for one in facts.in_sync if log.follower(one).position != UNKNOWN]
             goes = late - {facts.leader} if {*said} - late else set()
+            goes |= {*log.unclear(facts.in_sync)}
             return tuple(broker for broker in facts.isr if broker not in goes)
         late_s = self._now_s() - lag_max_s
         stays = {
@@ -196,7 +198,7 @@ class OffsetsLeader:
         facts = self.facts.get(log.partition)
         if facts is None:
             return
-        if log.begin_if_agreed(facts.in_sync, self._now_s()):
+        if log.begin_if_agreed(facts.in_sync, facts.leader, self._now_s()):
             self._wake()
         elif self._enough_in_sync(facts) and log.advance(facts.isr):
             waiting = self._pending.get(log.partition, [])

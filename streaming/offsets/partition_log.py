@@ -1,7 +1,8 @@
 """One partition's log as its leader has it: the end in memory, and how far followers have come.
 
-Nothing of it is on our disk: what counts is what the brokers in the ISR have. The one among them
-whose log ends with the newest leader epoch is the reference: who has anything else cuts it off.
+Nothing of it is on our disk: what counts is what the brokers in the ISR have. Those whose logs end
+with the leader epoch of ZooKeeper's leader are the reference, since one leader wrote all that is of
+one epoch: who has anything else cuts it off.
 The log begins at the least end offset then, which is no less than what was ever acknowledged; what
 stands before that, and where leader epochs before that ended, a follower says when somebody asks.
 """
@@ -15,53 +16,10 @@ from dataclasses import dataclass, field
 
 from streaming.gateway.ports import Paused
 from streaming.offsets.batches import spans, stamped
+from streaming.offsets.follower import UNKNOWN, EpochEnd, Follower
 from streaming.offsets.producer_epochs import ProducerEpochs
 
-UNKNOWN = -1
 _BESIDE_BATCH_BYTES = 1536  # about what is kept of a commit besides, until it is safe
-
-
-@dataclass(slots=True)
-class Follower:
-    """What a follower has: everything before `position`, the last of it of leader epoch last_epoch;
-    of its own log until ours has begun, and then of ours.
-
-    caught_up_s: when it last had everything, on the loop's clock. asked_s, asked_end: when it last
-    fetched, and the end then. sent_high_watermark: that of the last answer to it. shared_at_most:
-    no more of its log than this is a part of ours, as it last showed it.
-    """
-
-    position: int = UNKNOWN
-    last_epoch: int = UNKNOWN
-    caught_up_s: float = 0.0
-    asked_s: float = 0.0
-    asked_end: int = UNKNOWN
-    sent_high_watermark: int = UNKNOWN
-    shared_at_most: int | None = None
-
-    def asks(self, end: int, now_s: float) -> None:
-        """Note a fetch from the position, while the log goes up to end.
-
-        It has caught up if it has all that was there now or when it fetched before: with appends
-        all the time, it never has all that is there now (Replica.updateFetchStateOrThrow).
-        """
-        if self.position >= end:
-            self.caught_up_s = now_s
-        elif self.position >= self.asked_end:
-            self.caught_up_s = max(self.caught_up_s, self.asked_s)
-        self.asked_s, self.asked_end = now_s, end
-
-    def keeps_up(self, end: int, late_s: float) -> bool:
-        """Return whether it has everything, or had it at that time or later."""
-        return self.position >= end or self.caught_up_s >= late_s
-
-
-@dataclass(frozen=True, slots=True)
-class EpochEnd:
-    """A leader epoch, and the offset after its last record."""
-
-    epoch: int
-    end_offset: int
 
 
 @dataclass(slots=True)
@@ -186,15 +144,24 @@ class PartitionLog:
             size += len(batch)
         return b"".join(found)
 
-    def lacks_end_of(self, last_epoch: int) -> bool:
-        """Return whether only a witness can say where a leader epoch ended."""
-        return self.base is not None and self._end_of(last_epoch, self.base) is None
-
-    def learn_end_of(self, last_epoch: int, end: EpochEnd, base: EpochEnd) -> None:
-        """Take what a witness said of a leader epoch, asked while this was the base: the newest
-        epoch not after it, and its end.
+    def lacks_end_of(self, last_epoch: int, committed: int = UNKNOWN) -> bool:
+        """Return whether only a witness can say where a leader epoch ended; committed: up to where
+        the log that ends with it is surely a part of ours, UNKNOWN if that must not count.
         """
-        if self.base is not None and self.base.epoch == base.epoch:
+        return self.base is not None and self._end_of(last_epoch, self.base, committed) is None
+
+    def learn_end_of(self, last_epoch: int, end: EpochEnd | None, base: EpochEnd) -> None:
+        """Take what a witness said of a leader epoch, asked while this was the base: the newest
+        epoch not after it, and its end; None if all that stands before our log is older.
+
+        Who led in the base's epoch and wrote nothing knows of it no more when it has started again,
+        or was told where it ended (LeaderEpochFileCache.truncateFromEnd).
+        """
+        if self.base is None or self.base.epoch != base.epoch:
+            return
+        if end is None:
+            self.base = EpochEnd(last_epoch - 1, self.base.end_offset)
+        else:
             self._older_ends[last_epoch] = end
 
     def witnesses(self, in_sync: Iterable[int]) -> list[int]:
@@ -206,22 +173,22 @@ class PartitionLog:
         return [
             broker
             for broker, one in known
-            if one.position >= base.end_offset and one.last_epoch >= base.epoch
+            if one.position >= base.end_offset and (self.begun or one.last_epoch == base.epoch)
         ]
 
-    def divergence(self, last_epoch: int, offset: int) -> EpochEnd | None:
+    def divergence(self, last_epoch: int, offset: int, committed: int = UNKNOWN) -> EpochEnd | None:
         """Return what is the same in our log and one with this last leader epoch and end; None if
         that is all of it, or if it is not known.
 
-        last_epoch: UNKNOWN for a log without epochs, of which only the end is looked at. Source:
-        Partition.readRecords, LeaderEpochFileCache.endOffsetFor.
+        last_epoch: UNKNOWN for a log without epochs, of which only the end is looked at; committed
+        as in lacks_end_of. Source: Partition.readRecords, LeaderEpochFileCache.endOffsetFor.
         """
-        found = None if self.base is None else self._end_of(last_epoch, self.base)
+        found = None if self.base is None else self._end_of(last_epoch, self.base, committed)
         if found is None or (offset <= found.end_offset and found.epoch == last_epoch):
             return None
         return found
 
-    def _end_of(self, last_epoch: int, base: EpochEnd) -> EpochEnd | None:
+    def _end_of(self, last_epoch: int, base: EpochEnd, committed: int) -> EpochEnd | None:
         """Return the newest epoch of ours that is not after the given, None if not known."""
         at = bisect_right(self.epochs, last_epoch, key=lambda one: one[0])
         if at:
@@ -236,27 +203,30 @@ class PartitionLog:
         if last_epoch >= base.epoch:
             return base
         older = self._older_ends.get(last_epoch)
+        if older is None and committed != UNKNOWN:
+            older = EpochEnd(last_epoch, committed)
         return older and EpochEnd(older.epoch, min(older.end_offset, base.end_offset))
 
-    def begin_if_agreed(self, in_sync: Collection[int], now_s: float) -> bool:
+    def begin_if_agreed(self, in_sync: Collection[int], leader: int, now_s: float) -> bool:
         """Begin once the epoch is raised, so that in_sync is of now, and all brokers in sync have
-        shown parts of one log; return whether it did.
+        shown parts of one log, that of ZooKeeper's leader; return whether it did.
 
         Followers have caught up as of then; on a broker those in sync (Replica.resetReplicaState).
         """
         if self.begun or not self.raised:
             return False
         members = [self.follower(broker) for broker in in_sync]
-        said = bool(members) and all(one.position != UNKNOWN for one in members)
-        newest = max(((one.last_epoch, one.position) for one in members), default=(UNKNOWN, 0))
-        if self.base is None or self.base.epoch != newest[0]:
+        newest = self.follower(leader).last_epoch
+        if self.base is None or self.base.epoch != newest:
             self._older_ends.clear()
-        self.base = EpochEnd(*newest) if said else None
+        said = leader in in_sync and self.follower(leader).position != UNKNOWN
+        like_leader = [one.position for one in members if one.last_epoch == newest]
+        self.base = EpochEnd(newest, max(like_leader)) if said else None
         if not said or self.awaited(in_sync):
             return False
         offset = min(one.position for one in members)
         epoch = max(one.last_epoch for one in members if one.position == offset)
-        self.base = EpochEnd(newest[0] if epoch == UNKNOWN else epoch, offset)
+        self.base = EpochEnd(newest if epoch == UNKNOWN else epoch, offset)
         self.start = self.end = self.high_watermark = offset
         for broker, follower in self.followers.items():  # of ours nobody has more
             follower.position = min(follower.position, offset) if broker in in_sync else UNKNOWN
@@ -275,7 +245,19 @@ class PartitionLog:
         return [
             broker
             for broker, one in known
-            if self.lacks_end_of(one.last_epoch) or self.divergence(one.last_epoch, one.position)
+            if self.lacks_end_of(one.last_epoch, sure := one.all_committed(one.position))
+            or self.divergence(one.last_epoch, one.position, sure)
+        ]
+
+    def unclear(self, in_sync: Iterable[int]) -> list[int]:
+        """Return the brokers in sync of whose logs nobody can say how much is a part of ours, and
+        which were asked themselves: their tails can be cut off once they are out of the ISR.
+        """
+        known = [(broker, self.follower(broker)) for broker in in_sync]
+        return [
+            broker
+            for broker, one in known
+            if UNKNOWN < one.committed < one.position and self.lacks_end_of(one.last_epoch)
         ]
 
     def lost_by(self, isr: Collection[int]) -> bool:

@@ -2,15 +2,12 @@
 
 An answer names every partition that was asked for, also those without news: without a fetch session
 a broker takes anything else for broken and asks again at once. It waits until there is news, and no
-longer than the broker says. A broker whose log ends with an epoch before ours may have what nobody
-else has: where that epoch ended, another one is asked. Source: ReplicaManager.fetchMessages,
-Partition.readRecords.
+longer than the broker says. Source: ReplicaManager.fetchMessages, Partition.readRecords.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,24 +18,15 @@ from streaming.gateway.calls import Call
 from streaming.gateway.topics_by_id import name_of
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.offsets.history_connection import HistoryUnreadable
+from streaming.offsets.follower_reports import FollowerReports, Report
 from streaming.offsets.leader import OffsetsLeader
-from streaming.offsets.partition_log import UNKNOWN, EpochEnd, PartitionLog
+from streaming.offsets.partition_log import PartitionLog
 from streaming.wire import since
 from streaming.wire.schema_codec import Body
-
-logger = logging.getLogger(__name__)
 
 ReadHistory = Callable[[int, int, int], Awaitable[bytes]]
 """Returns bytes of a partition from an offset on, about so many; b"" when they cannot be had."""
 
-FindEpochEnd = Callable[[int, int], Awaitable[EpochEnd]]
-"""Returns the newest epoch of a partition that is not after the given one, and where it ended;
-raises HistoryUnreadable.
-"""
-
-_LAST_EPOCHS_SINCE = 12
-_NOT_LED = int(ProtocolError.NOT_LEADER_OR_FOLLOWER)
 _LATER = int(ProtocolError.UNKNOWN_LEADER_EPOCH)
 _NOTHING = -1
 _CONSUMER = -1
@@ -46,16 +34,10 @@ _CONSUMER = -1
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A partition that a broker asks for; log is None when this node does not lead it. follows:
-    whether the broker has a replica, and asks the leader of the present epoch; in_sync: whether the
-    log cannot begin without it.
-    """
+    """A partition that a broker asks for, and what it says of its log by that."""
 
-    topic: Body
     request: Body
-    log: PartitionLog | None
-    follows: bool
-    in_sync: bool
+    report: Report
 
 
 @dataclass(slots=True)
@@ -76,17 +58,16 @@ class ReplicaFetch:
         self,
         leader: OffsetsLeader,
         image: Callable[[], ClusterImage | None],
+        reports: FollowerReports,
         read_history: ReadHistory,
-        find_epoch_end: FindEpochEnd,
     ) -> None:
-        """Take what is led, how topic ids are known, and where older records are read and older
-        epochs known.
+        """Take what is led, how topic ids are known, who judges followers' logs, and where older
+        records are read.
         """
         self._leader = leader
         self._image = image
+        self._reports = reports
         self._read_history = read_history
-        self._find_epoch_end = find_epoch_end
-        self._too_old: set[int] = set()
 
     async def handle(self, call: Call) -> Body:
         """Answer followers; consumers get NOT_LEADER_OR_FOLLOWER, as they may read none of it."""
@@ -98,20 +79,8 @@ class ReplicaFetch:
 
     async def _follow(self, call: Call, broker_id: int) -> Body:
         """Answer when there is news for the broker, or max_wait_ms is over."""
-        if call.version < _LAST_EPOCHS_SINCE and broker_id not in self._too_old:
-            self._too_old.add(broker_id)
-            logger.error(
-                "broker %d cannot follow: its inter.broker.protocol is below 2.8", broker_id
-            )
-        asked = self._take(call, broker_id)
-        if lacking := [
-            self._learn_end(one.log, one.request["last_fetched_epoch"], one.log.base)
-            for one in asked
-            if one.log is not None and one.log.base is not None and one.follows
-            if one.log.lacks_end_of(one.request["last_fetched_epoch"])
-        ]:
-            await asyncio.gather(*lacking)
-            asked = self._take(call, broker_id)
+        asked = self._asked(call)
+        await self._reports.take(broker_id, [one.report for one in asked])
         answers = [self._answer(one, broker_id) for one in asked]
         if not any(one.news for one in answers):
             await self._leader.changed(call.body["max_wait_ms"] / 1000)
@@ -120,24 +89,18 @@ class ReplicaFetch:
         bodies = [answer.body for answer in answers]
         return {"responses": _by_topic(call.body["topics"], bodies)}
 
-    def _take(self, call: Call, broker_id: int) -> list[_Asked]:
-        """Return what is asked for, once it is noted how far the broker is."""
-        asked = self._asked(call, broker_id)
-        for one in asked:
-            self._take_position(one, broker_id)
-        return asked
-
-    def _asked(self, call: Call, broker_id: int) -> list[_Asked]:
+    def _asked(self, call: Call) -> list[_Asked]:
         found = []
         for topic in call.body["topics"]:
-            led = self._name(call, topic) == GROUP_TOPIC and call.version >= _LAST_EPOCHS_SINCE
+            led = self._name(call, topic) == GROUP_TOPIC
             for request in topic["partitions"]:
-                log = self._leader.logs.get(request["partition"]) if led else None
-                facts = None if log is None else self._leader.facts.get(log.partition)
-                current = log is not None and request["current_leader_epoch"] == log.epoch
-                follows = current and facts is not None and broker_id in facts.replicas
-                in_sync = facts is not None and broker_id in facts.in_sync
-                found.append(_Asked(topic, request, log, follows, in_sync))
+                report = Report(
+                    self._leader.logs.get(request["partition"]) if led else None,
+                    request["current_leader_epoch"],
+                    request["last_fetched_epoch"],
+                    request["fetch_offset"],
+                )
+                found.append(_Asked(request, report))
         return found
 
     def _name(self, call: Call, topic: Body) -> str:
@@ -146,49 +109,17 @@ class ReplicaFetch:
         topic_id = topic["topic_id"]
         return "" if topic_id is None else name_of(self._image(), topic_id.bytes)
 
-    def _take_position(self, asked: _Asked, broker_id: int) -> None:
-        """Take how far the broker is, if its log is a part of ours."""
-        log, request = asked.log, asked.request
-        if log is None or not asked.follows:
-            return
-        epoch, position = request["last_fetched_epoch"], request["fetch_offset"]
-        diverging = log.divergence(epoch, position)
-        if log.begun and log.lacks_end_of(epoch):
-            log.diverged(broker_id, UNKNOWN)
-        elif log.begun and diverging is not None:
-            log.diverged(broker_id, diverging.end_offset)
-        else:
-            self._leader.fetched(log, broker_id, position, epoch)
-
-    async def _learn_end(self, log: PartitionLog, last_epoch: int, base: EpochEnd) -> None:
-        try:
-            end = await self._find_epoch_end(log.partition, last_epoch)
-        except HistoryUnreadable as failure:
-            where = f"epoch {last_epoch} of partition {log.partition}"
-            logger.warning("where %s ended: %s", where, failure)
-        else:
-            log.learn_end_of(last_epoch, end, base)
-
     def _answer(self, asked: _Asked, broker_id: int) -> _Answer:
-        log, request = asked.log, asked.request
-        number = request["partition"]
-        if log is None:
-            return _Answer(_failed(number, _NOT_LED))
-        if request["current_leader_epoch"] != log.epoch:
-            fenced = request["current_leader_epoch"] < log.epoch
-            return _Answer(
-                _failed(number, int(ProtocolError.FENCED_LEADER_EPOCH) if fenced else _LATER)
-            )
-        last_epoch, diverging = request["last_fetched_epoch"], None
-        if log.begun or asked.in_sync:
-            diverging = log.divergence(last_epoch, request["fetch_offset"])
-        if log.lacks_end_of(last_epoch) or (diverging is None and not log.begun):
-            return _Answer(_failed(number, _LATER), news=False)
-        body = _read(number, log)
-        if diverging is not None:
+        request, log = asked.request, asked.report.log
+        verdict = self._reports.verdict(broker_id, asked.report)
+        if verdict.error or log is None:
+            failed = _failed(request["partition"], int(verdict.error))
+            return _Answer(failed, news=not verdict.undecided)
+        body = _read(request["partition"], log)
+        if verdict.parts_at is not None:
             body["diverging_epoch"] = {
-                "epoch": diverging.epoch,
-                "end_offset": diverging.end_offset,
+                "epoch": verdict.parts_at.epoch,
+                "end_offset": verdict.parts_at.end_offset,
             }
             return _Answer(body)
         if request["fetch_offset"] < log.start:

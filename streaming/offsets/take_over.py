@@ -20,11 +20,11 @@ from state.event_kinds import EventKind
 from state.protocol_errors import ProtocolError, error_text
 from streaming.gateway.ports import DecisionClient, DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
+from streaming.offsets.follower import UNKNOWN
 from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.node_role import NodeRole
 from streaming.offsets.partition_loads import FIRST_PAUSE_S, LONGEST_PAUSE_S, PartitionLoads
-from streaming.offsets.partition_log import UNKNOWN
 from streaming.offsets.term_over import TermOver
 from streaming.process.back_off import BackOff
 from streaming.process.counters import Counters

@@ -44,6 +44,7 @@ class ApiKey(IntEnum):
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
     INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
     ADD_PARTITIONS_TO_TXN = 24
     WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
@@ -121,6 +122,7 @@ APIS: dict[int, Api] = {
         Api(ApiKey.CREATE_TOPICS, "CreateTopics", 0, 7, KAFKA_PYTHON),
         Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 0, 6, KAFKA_PYTHON),
         Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, KAFKA_PYTHON),
+        Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, KAFKA_PYTHON),
         Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 4, 5, KAFKA_PYTHON),
         Api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", 0, 1, KAFKA_PYTHON),
         Api(ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommit", 0, 4, KAFKA_PYTHON),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+import pytest
 
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import OURS, start_everything
@@ -36,6 +39,25 @@ def of_protocol(protocol: str, version: str) -> dict[str, Any]:
     inter-broker protocol.
     """
     return {"version": version, "broker_config": {"inter.broker.protocol.version": protocol}}
+
+
+def brokers_of(
+    version: str,
+    protocol: str,
+    *,
+    slow: bool = False,
+    cluster: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Return a test's case: a cluster like the given, whose brokers are of a version and speak an
+    inter-broker protocol.
+    """
+    of = of_protocol(protocol, version)
+    config = {**cluster.get("broker_config", {}), **of["broker_config"]}
+    return pytest.param(
+        {**cluster, **of, "broker_config": config},
+        id=f"{version} with {protocol}",
+        marks=[pytest.mark.slow] if slow else [],
+    )
 
 
 def start_again(demo: DemoCluster, session: ZkSession, broker_id: int, timeout_s: float) -> None:

@@ -27,7 +27,7 @@ from tests.e2e.group_clients import (
     PythonClient,
     RdClient,
 )
-from tests.fixtures.kafka_tools import KafkaTools
+from tests.fixtures.kafka_tools import NEW, KafkaTools
 from tests.fixtures.story import OURSELVES
 from tests.integration.front.harness import put_config
 
@@ -195,3 +195,18 @@ class Stage:
     def stop(self) -> None:
         for thread in (*self.members, self.writer):
             thread.stop()
+
+
+@contextmanager
+def staged(demo: DemoCluster) -> Iterator[Stage]:
+    """Start the brokers, make the topic, and let the first members in; end them."""
+    demo.embedded.start_brokers()
+    first = ["--bootstrap-server", demo.embedded.bootstrap_servers[0]]
+    tools = KafkaTools(NEW, first, demo.folders.root.parent)
+    replicas = ["--partitions", str(PARTITIONS), "--replication-factor", "3"]
+    tools("kafka-topics", "--create", "--topic", TOPIC, *replicas)
+    stage = Stage(demo, tools)
+    try:
+        yield stage
+    finally:
+        stage.stop()

@@ -19,6 +19,7 @@ from streaming.embedded.broker import KafkaBroker
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import partition_state_path
+from tests.e2e.demo_cluster import brokers_of
 from tests.e2e.group_clients import TOPIC
 from tests.e2e.group_stage import (
     PARTITIONS,
@@ -49,7 +50,15 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.usefixtures("plain_job"),
-    pytest.mark.parametrize("demo", [KEEPING_TAILS], indirect=True),
+    pytest.mark.parametrize(
+        "demo",
+        [
+            brokers_of("3.9.2", "3.9", cluster=KEEPING_TAILS),
+            brokers_of("2.4.1", "2.4", cluster=KEEPING_TAILS),
+            brokers_of("2.7.2", "2.7", cluster=KEEPING_TAILS),
+        ],
+        indirect=True,
+    ),
 ]
 
 

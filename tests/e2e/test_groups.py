@@ -31,13 +31,13 @@ from tests.e2e.group_stage import (
     coordinators,
     kill_job_for,
     refusals,
+    staged,
     taken_over,
 )
 from tests.e2e.group_topics import Topics
 from tests.e2e.group_transactions import Transactional, fences_producers
 from tests.e2e.telling import signal_job
 from tests.e2e.waiting import wait_for
-from tests.fixtures.kafka_tools import NEW, KafkaTools
 
 DEATHS = 50
 QUERY_DEATHS = 12
@@ -77,15 +77,8 @@ pytestmark = [
 
 @pytest.fixture
 def stage(demo: DemoCluster) -> Iterator[Stage]:
-    demo.embedded.start_brokers()
-    tools = KafkaTools(
-        NEW, ["--bootstrap-server", demo.embedded.bootstrap_servers[0]], demo.folders.root.parent
-    )
-    replicas = ["--partitions", str(PARTITIONS), "--replication-factor", "3"]
-    tools("kafka-topics", "--create", "--topic", TOPIC, *replicas)
-    stage = Stage(demo, tools)
-    yield stage
-    stage.stop()
+    with staged(demo) as stage:
+        yield stage
 
 
 def test_groups_live_through_deaths_of_a_query(demo: DemoCluster, stage: Stage) -> None:

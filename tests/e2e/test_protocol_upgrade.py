@@ -7,56 +7,28 @@ helmstream goes first does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import STORY
-from streaming.supervisor.processes import Supervisor
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import FEATURE_PATH, parse_feature
-from tests.e2e.demo_cluster import controlled, of_protocol, start_again
+from tests.e2e.demo_cluster import of_protocol
 from tests.e2e.random_checks import wait_until_finished, wait_until_none
 from tests.e2e.replica_folders import replica_folders, topics_of
 from tests.e2e.telling import check_nothing_lost, tell
-from tests.e2e.waiting import WAIT_S, wait_for
-from tests.fixtures.plain_job import without_spark
+from tests.e2e.upgrading import Step, raise_brokers, raise_ours
+from tests.e2e.waiting import WAIT_S
 
-PROTOCOL = "inter.broker.protocol.version"
 OLD = "2.6"
-NEW = "3.9"
-_STOP_S = 60.0
-
-Step = Callable[[DemoCluster, ZkSession], None]
 
 pytestmark = [
     pytest.mark.timeout(1200),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.usefixtures("plain_job"),
 ]
-
-
-def raise_brokers(demo: DemoCluster, session: ZkSession) -> None:
-    """One after the other, each once the one before it is in sync."""
-    for broker_id, broker in demo.embedded.brokers.items():
-        assert broker.terminate(_STOP_S), f"broker {broker_id} did not end by itself"
-        broker.change_config({PROTOCOL: NEW})
-        start_again(demo, session, broker_id, WAIT_S)
-        wait_until_finished(demo, session)
-
-
-def raise_ours(demo: DemoCluster, session: ZkSession) -> None:
-    """Stop front and job, and start them with the other setting on the same folder."""
-    before = demo.look().controller_epoch
-    demo.stop_ours()
-    config = [*demo.supervisor.config, f"--set={PROTOCOL}={NEW}"]
-    demo.supervisor = Supervisor(demo.folders.root, config)
-    without_spark(demo.supervisor)
-    demo.start_ours()
-    wait_for("our control again", lambda: demo.look().controller_epoch > before)
-    wait_for("our control again", lambda: controlled(demo))
-    wait_until_finished(demo, session)
 
 
 @pytest.mark.parametrize("demo", [of_protocol(OLD, "3.9.2")], indirect=True)

@@ -1,24 +1,28 @@
 """Brokers lead and follow, we lead, everybody dies at any moment: an acknowledged record stays.
 
 And on as many brokers as min.insync.replicas says, if we acknowledged it.
-Brokers are models that keep their logs and cut them off as ReplicaFetcherThread does; the
-controller's machine elects and keeps ISRs, and what leads here is what leads in the front.
+Brokers are models that keep their logs and cut them off as ReplicaFetcherThread does, those of old
+protocols once they are told where their last leader epoch ended; the controller's machine elects
+and keeps ISRs, and what leads here is what leads in the front.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from streaming.offsets.batches import BatchRecord, encode_batch, read_batches, stamped
+from streaming.offsets.follower import UNKNOWN, EpochEnd
+from streaming.offsets.follower_reports import FollowerReports
 from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.isr_maintenance import IsrMaintenance
-from streaming.offsets.partition_log import UNKNOWN, EpochEnd
+from streaming.offsets.replica_epochs import ReplicaEpochs
 from streaming.offsets.replica_fetch import ReplicaFetch
+from tests.property.replica import Replica, batch
 from tests.unit.gateway.support import BROKERS
 from tests.unit.offsets.support import GROUP_TOPIC, Led
 
@@ -29,62 +33,10 @@ CONVERGES_IN = 40
 Answer = dict[str, Any]
 
 
-class Replica:
-    """A broker's log: (leader epoch, value) by offset. epochs: (leader epoch, first offset), also
-    of an epoch in which it led and appended nothing.
-    """
-
-    def __init__(self) -> None:
-        self.log: list[tuple[int, bytes]] = []
-        self.epochs: list[tuple[int, int]] = []
-
-    @property
-    def last_epoch(self) -> int:
-        return self.epochs[-1][0] if self.epochs else UNKNOWN
-
-    def lead(self, epoch: int) -> None:
-        if epoch > self.last_epoch:
-            self.epochs.append((epoch, len(self.log)))
-
-    def append(self, epoch: int, value: bytes) -> None:
-        self.lead(epoch)
-        self.log.append((epoch, value))
-
-    def end_of(self, epoch: int) -> EpochEnd | None:
-        """LeaderEpochFileCache.endOffsetFor."""
-        if epoch == self.last_epoch:
-            return EpochEnd(epoch, len(self.log))
-        later = [start for one, start in self.epochs if one > epoch]
-        if epoch == UNKNOWN or not later:
-            return None
-        earlier = [one for one, _ in self.epochs if one <= epoch]
-        return EpochEnd(earlier[-1] if earlier else epoch, later[0])
-
-    def cut_off(self, said: EpochEnd) -> None:
-        """AbstractFetcherThread.getOffsetTruncationState, LeaderEpochFileCache.truncateFromEnd."""
-        own = None if said.epoch == UNKNOWN else self.end_of(said.epoch)
-        ends = [said.end_offset] if own is None else [own.end_offset]
-        if own is not None and own.epoch == said.epoch:
-            ends.append(said.end_offset)
-        del self.log[min(ends) :]
-        self.epochs = [(epoch, start) for epoch, start in self.epochs if start < len(self.log)]
-
-    def batches(self, offset: int, end: int) -> bytes:
-        found = enumerate(self.log[offset:end], offset)
-        return b"".join(stamped(batch(value), at, epoch) for at, (epoch, value) in found)
-
-    def take(self, data: bytes) -> None:
-        for one in read_batches(data):
-            assert one.base_offset == len(self.log), "a follower takes what comes next"
-            self.append(one.leader_epoch, one.records[0].value)
-
-
-def batch(value: bytes) -> bytes:
-    return encode_batch([BatchRecord(1, b"k", value)])
-
-
 class Replication(Led):
-    """acked: (offset, value) of what was acknowledged, by a broker or by us."""
+    """acked: (offset, value) of what was acknowledged, by a broker or by us. all_went: whether all
+    brokers in sync have died since we lead: nobody is left who can say that they have everything.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -92,13 +44,17 @@ class Replication(Led):
         self.chance = random.Random(seed)
         self.min_insync_replicas = self.least = self.chance.choice([1, 2, 3])
         self.brokers_are_written_to = self.chance.random() < 0.7
-        self.replicas = {broker: Replica() for broker in (1, 2, 3)}
+        told, asks = self.chance.choice([(True, 0.0), (True, 0.5), (False, 1.0), (False, 0.5)])
+        self.replicas = {broker: Replica(self.chance.random() < asks) for broker in (1, 2, 3)}
         self.alive = {1, 2, 3}
         self.acked: list[tuple[int, bytes]] = []
         self.too_few = 0
         self.appended = 0
         self.registered = 200
-        self.fetching = ReplicaFetch(self.leader, self.cluster.image, self.older, self.epoch_end)
+        self.all_went = False
+        reports = FollowerReports(self.leader, self.epoch_end, None if told else self.committed)
+        self.fetching = ReplicaFetch(self.leader, self.cluster.image, reports, self.older)
+        self.asking = ReplicaEpochs(self.leader, reports, self.log_ends, wait_s=0)
         self.maintenance = IsrMaintenance(
             self.leader, self.cluster, lag_max_s=LAG_S, timeout_s=10.0
         )
@@ -117,20 +73,30 @@ class Replication(Led):
         log = self.leader.logs[partition]
         for broker in self.facts.in_sync:
             if log.follower(broker).position > offset:
-                return self.replicas[broker].batches(offset, offset + 3)
+                safe = self.replicas[broker].high_watermark  # all that a consumer may read
+                return self.replicas[broker].batches(offset, min(offset + 3, safe))
         return b""
 
-    async def epoch_end(self, partition: int, last_epoch: int) -> EpochEnd:
+    async def epoch_end(self, partition: int, last_epoch: int) -> EpochEnd | None:
         for broker in self.leader.logs[partition].witnesses(self.facts.in_sync):
-            if found := self.replicas[broker].end_of(last_epoch):
-                return found
+            return self.replicas[broker].end_of(last_epoch)
         raise HistoryUnreadable("nobody knows")
+
+    async def committed(self, broker: int, partition: int, end: int) -> int:
+        assert end == len(self.replicas[broker].log)
+        return self.replicas[broker].high_watermark
+
+    async def log_ends(self, broker: int, epochs: Mapping[int, int]) -> Mapping[int, int]:
+        return {partition: len(self.replicas[broker].log) for partition in epochs}
 
     # brokers die and come back
 
     def die(self) -> None:
         broker = self.chance.choice(sorted(self.alive))
         self.alive.discard(broker)
+        self.all_went = self.all_went or set(self.facts.isr) <= {broker}
+        checkpointed = self.chance.choice([0, self.replicas[broker].high_watermark])
+        self.replicas[broker].high_watermark = checkpointed
         self.cluster.happen("broker_registrations_changed", "", {"unregistered": [broker]})
         self.look()
 
@@ -140,6 +106,7 @@ class Replication(Led):
             one = BROKERS[broker - 1] | {"epoch": self.registered}
             self.cluster.happen("broker_registrations_changed", "", {"registered": [one]})
             self.alive.add(broker)
+            self.replicas[broker].truncate(len(self.replicas[broker].log))  # as Log begins
             self.look()
 
     # a broker leads
@@ -190,6 +157,9 @@ class Replication(Led):
             elif kind == "grow" and not parts and len(follower.log) >= safe:
                 self.change_isr({*self.facts.isr, broker})
         everybody = min(self.common(leader, self.replicas[one]) for one in self.facts.isr)
+        leader.hears(everybody)
+        if others and kind == "follow" and not parts:
+            follower.hears(leader.high_watermark)
         for offset in range(everybody):
             self.acknowledge(offset, leader.log[offset][1])
 
@@ -208,8 +178,32 @@ class Replication(Led):
     # we lead
 
     def take_over(self) -> None:
+        self.all_went = False
         self.leader.lead([0])
         self.raise_epochs()
+
+    async def follows(self, broker: int) -> None:
+        """A broker asks us once."""
+        replica, log = self.replicas[broker], self.leader.logs[0]
+        if not replica.asks or replica.asked_in == log.epoch:
+            await self.fetches(broker)
+        elif replica.last_epoch == UNKNOWN:
+            replica.truncate(replica.high_watermark)
+            replica.asked_in = log.epoch
+        else:
+            await self.asks(broker)
+
+    async def asks(self, broker: int) -> None:
+        """A broker asks us where its last leader epoch ended."""
+        replica, log = self.replicas[broker], self.leader.logs[0]
+        named = {"current_leader_epoch": log.epoch, "leader_epoch": replica.last_epoch}
+        asked = self.asked_about_epochs({"partition": 0} | named, broker)
+        (topic,) = (await self.asking.handle(asked))["topics"]
+        (answer,) = topic["partitions"]
+        if not answer["error_code"]:
+            said = EpochEnd(answer["leader_epoch"], answer["end_offset"])
+            if replica.cut_off(said):
+                replica.asked_in = log.epoch
 
     async def fetches(self, broker: int) -> None:
         """A broker fetches once from us."""
@@ -218,7 +212,7 @@ class Replication(Led):
             {
                 "current_leader_epoch": log.epoch,
                 "fetch_offset": len(replica.log),
-                "last_fetched_epoch": replica.last_epoch,
+                "last_fetched_epoch": UNKNOWN if replica.asks else replica.last_epoch,
                 "partition_max_bytes": self.chance.choice([1, 200, 10_000]),
             },
             broker=broker,
@@ -226,10 +220,13 @@ class Replication(Led):
         asked.body["max_wait_ms"] = 0
         answer = (await self.fetching.handle(asked))["responses"][0]["partitions"][0]
         said = answer.get("diverging_epoch")
-        if said and said["epoch"] >= 0:  # FetchResponse.isDivergingEpoch
+        if said:
+            assert said["epoch"] >= 0, "a broker takes no notice (FetchResponse.isDivergingEpoch)"
+            assert not replica.asks, "nor does one that was told before it fetched"
             replica.cut_off(EpochEnd(said["epoch"], said["end_offset"]))
         elif not answer["error_code"]:
             replica.take(answer["records"])
+            replica.hears(answer["high_watermark"])
 
     def append_ours(self) -> None:
         log, value = self.leader.logs[0], self.value()
@@ -248,7 +245,7 @@ class Replication(Led):
         self.now_s += self.chance.choice([0.1, 1.0, 20.0])
         kind = self.chance.choice(["fetch"] * 6 + ["append", "append", "maintenance"])
         if kind == "fetch" and self.alive:
-            await self.fetches(self.chance.choice(sorted(self.alive)))
+            await self.follows(self.chance.choice(sorted(self.alive)))
         elif kind == "append" and self.leader.logs[0].begun:
             self.append_ours()
         elif kind == "maintenance":
@@ -256,7 +253,8 @@ class Replication(Led):
             self.look()
         await asyncio.sleep(0)
         if self.leader.lost():
-            raise AssertionError("nobody has lost anything")
+            assert self.all_went, "nobody has lost anything"
+            self.leader.stop()
 
     # what must hold
 
@@ -298,7 +296,9 @@ class Replication(Led):
         self.take_over()
         for turn in range(CONVERGES_IN):
             for broker in (1, 2, 3):
-                await self.fetches(broker)
+                await self.follows(broker)
+            await self.maintenance.look()
+            self.look()
             if turn == 10:
                 self.append_ours()
             await asyncio.sleep(0)

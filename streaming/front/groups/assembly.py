@@ -21,10 +21,12 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.api import NewRecord
 from streaming.log.events import AppendEvents, event
+from streaming.offsets.follower_reports import FollowerReports
 from streaming.offsets.history import History
 from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.node_role import NodeRole
+from streaming.offsets.replica_epochs import ReplicaEpochs
 from streaming.offsets.replica_fetch import ReplicaFetch
 from streaming.offsets.take_over import TakeOver
 from streaming.offsets.txn_markers import TxnMarkers
@@ -34,6 +36,9 @@ from streaming.process.wall_clock import wall_clock_ms
 from streaming.security.connector import Connector
 from streaming.settings import Settings
 from streaming.wire.apis import ApiKey
+
+_EPOCHS_TOLD_SINCE = (2, 7)
+"""The inter-broker protocol from which on all brokers say where a leader epoch ended (Fetch 12)."""
 
 
 class Groups:
@@ -63,9 +68,9 @@ class Groups:
         loop = asyncio.get_running_loop()
         self.leader = OffsetsLeader(loop.time, lambda: min_insync_replicas(GROUP_TOPIC))
         listener, connector = settings.controller_listener, Connector.of(settings)
-        self._history = History(self.leader, view.image, listener, connector, timeout_s)
-        self._fetch = ReplicaFetch(
-            self.leader, view.image, self._history.read, self._history.epoch_end
+        epochs_told = settings.inter_broker_protocol >= _EPOCHS_TOLD_SINCE
+        self._history = History(
+            self.leader, view.image, listener, connector, timeout_s, epochs_told=epochs_told
         )
         node_id = settings.controller_id
         self._verification = TxnVerification(view, node_id, listener, connector)
@@ -103,9 +108,15 @@ class Groups:
         """Return what the gateway serves because of groups."""
         if not self._enabled:
             return {}
+        history = self._history
+        find_committed = None if history.epochs_told else history.committed
+        reports = FollowerReports(self.leader, history.epoch_end, find_committed)
+        fetch = ReplicaFetch(self.leader, self._view.image, reports, history.read)
+        epochs = ReplicaEpochs(self.leader, reports, history.log_ends)
         return {
             **group_apis(self._requests),
-            ApiKey.FETCH: self._fetch.handle,
+            ApiKey.FETCH: fetch.handle,
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: epochs.handle,
             ApiKey.WRITE_TXN_MARKERS: self._markers.handle,
         }
 

@@ -27,6 +27,7 @@ RULES: Mapping[int, Rule] = {
     ApiKey.CREATE_TOPICS: topics.create_topics,
     ApiKey.DELETE_TOPICS: topics.delete_topics,
     ApiKey.INIT_PRODUCER_ID: cluster.init_producer_id,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: topics.offsets_for_leader_epoch,
     ApiKey.WRITE_TXN_MARKERS: cluster.needs(
         Operation.CLUSTER_ACTION, cluster.each_marker, or_else=Operation.ALTER
     ),

@@ -157,6 +157,27 @@ def fetch(asked: Asked) -> Verdict:
     return each(asked, "topics", permitted, "responses", refusal)
 
 
+def offsets_for_leader_epoch(asked: Asked) -> Verdict:
+    """Let followers, which act for the cluster, and who may describe a topic."""
+    by_follower = asked.body.get("replica_id", -1) >= 0
+    acts = asked.may_with_cluster(Operation.CLUSTER_ACTION, told=by_follower)
+
+    def permitted(one: Body) -> bool:
+        if acts or by_follower:
+            return acts
+        return asked.may_with_topic(Operation.DESCRIBE, one["topic"])
+
+    def refusal(one: Body) -> Body:
+        denied: Body = {"error_code": ProtocolError.TOPIC_AUTHORIZATION_FAILED}
+        numbers = [partition["partition"] for partition in one["partitions"]]
+        return {
+            "topic": one["topic"],
+            "partitions": [denied | {"partition": number} for number in numbers],
+        }
+
+    return each(asked, "topics", permitted, "topics", refusal)
+
+
 def _not_fetched(topic: Body, error: ProtocolError) -> Body:
     nothing: dict[str, Any] = {
         "error_code": error,

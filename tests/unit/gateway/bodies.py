@@ -17,6 +17,9 @@ BODIES: dict[ApiKey, dict[str, Any]] = {
     ApiKey.LIST_OFFSETS: {
         "topics": [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
     },
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: {
+        "topics": [{"topic": "t", "partitions": [{"partition": 0, "leader_epoch": 1}]}]
+    },
     ApiKey.METADATA: {"topics": [{"name": "t", "topic_id": None}]},
     ApiKey.CONTROLLED_SHUTDOWN: {"broker_id": 1, "broker_epoch": 101},
     ApiKey.FIND_COORDINATOR: {"key": "a", "key_type": 0, "coordinator_keys": ["a"]},

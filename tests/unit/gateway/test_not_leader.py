@@ -64,6 +64,20 @@ def test_list_offsets_is_refused_for_each_partition(version: int) -> None:
     with_gateway(scenario)
 
 
+@pytest.mark.parametrize("version", versions(ApiKey.OFFSET_FOR_LEADER_EPOCH))
+def test_where_an_epoch_ended_is_refused_for_each_partition(version: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        body = {"topics": [{"topic": "t", "partitions": [{"partition": 1, "leader_epoch": 2}]}]}
+        answer = await rig.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, version, body)
+        (topic,) = answer["topics"]
+        assert topic["topic"] == "t"
+        assert [(p["partition"], p["error_code"]) for p in topic["partitions"]] == [
+            (1, NOT_LEADER_OR_FOLLOWER)
+        ]
+
+    with_gateway(scenario)
+
+
 def test_produce_without_acks_closes_the_connection() -> None:
     async def scenario(rig: Rig) -> None:
         client = await rig.client()

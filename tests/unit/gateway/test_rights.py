@@ -351,3 +351,24 @@ def test_a_name_that_cannot_be_is_no_secret() -> None:
         assert names(answer) == {"no name!": ProtocolError.INVALID_TOPIC_EXCEPTION}
 
     run(scenario, authorizer(**{"no name!": Operation.DESCRIBE}))
+
+
+@pytest.mark.parametrize(("replica", "error"), [(-1, "NOT_LEADER_OR_FOLLOWER"), (7, "DENIED")])
+def test_where_epochs_ended_is_told_to_who_may_describe_and_to_followers(
+    replica: int, error: str
+) -> None:
+    """Who says that it follows is remembered, so that takes the right to act for the cluster."""
+    told = DENIED if error == "DENIED" else ProtocolError[error]
+
+    async def scenario(rig: Rig) -> None:
+        partitions = [{"partition": 1, "current_leader_epoch": 3, "leader_epoch": 2}]
+        topics = [{"topic": name, "partitions": partitions} for name in ("seen", "secret")]
+        asked = {"replica_id": replica, "topics": topics}
+        answer = await rig.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, asked)
+        said = {
+            topic["topic"]: [(one["partition"], one["error_code"]) for one in topic["partitions"]]
+            for topic in answer["topics"]
+        }
+        assert said == {"seen": [(1, told)], "secret": [(1, DENIED)]}
+
+    run(scenario, authorizer(seen=Operation.DESCRIBE))

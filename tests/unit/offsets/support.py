@@ -16,6 +16,7 @@ from tests.unit.gateway.support import FakeCluster
 
 BATCH = encode_batch([BatchRecord(1, b"k", b"v")])
 FETCH_VERSION = 17
+EPOCHS_VERSION = 3
 _REPLICA_STATE_SINCE = 15
 OLDER = 0
 """A leader epoch before ours."""
@@ -80,4 +81,14 @@ class Led:
         state = {"replica_id": broker, "replica_epoch": -1} if since else None
         body = {"replica_id": -1 if since else broker, "replica_state": state}
         body |= {"max_wait_ms": 20, "topics": [topic]}
-        return Call(header, body, BoundListener("INTERNAL", "127.0.0.1", 0), b"")
+        return _call(header, body)
+
+    def asked_about_epochs(self, partition: dict[str, Any], broker: int = 2) -> Call:
+        """An OffsetForLeaderEpoch of one partition."""
+        topic = {"topic": GROUP_TOPIC, "partitions": [partition]}
+        header = RequestHeader(ApiKey.OFFSET_FOR_LEADER_EPOCH, EPOCHS_VERSION, 1, "broker")
+        return _call(header, {"replica_id": broker, "topics": [topic]})
+
+
+def _call(header: RequestHeader, body: dict[str, Any]) -> Call:
+    return Call(header, body, BoundListener("INTERNAL", "127.0.0.1", 0), b"")

@@ -4,113 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+from contextlib import asynccontextmanager
 
 import pytest
 
-from streaming.offsets.batches import BatchRecord, encode_batch, spans, stamped
+from streaming.offsets.follower import EpochEnd
 from streaming.offsets.history import History
 from streaming.offsets.history_connection import HistoryUnreadable
-from streaming.offsets.partition_log import EpochEnd
-from streaming.security.connector import Connector
-from streaming.wire.apis import GATEWAY_APIS, ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.wire.exchange import ANSWER_MAX_BYTES
-from streaming.wire.frames import frame
-from streaming.wire.requests import decode_request
-from streaming.wire.responses import encode_response
-from tests.fixtures.waiting import WAIT_S
-from tests.unit.gateway.support import registration
-from tests.unit.offsets.support import OLDER, Led
-
-OFFSET_OUT_OF_RANGE = 1
-
-
-class Follower:
-    """A broker with a batch of two records at each offset in `at`. ends: what it has of epochs;
-    after them it knows none. answering: it says what it is asked; off_by: it says other numbers;
-    without: what it says to Fetch before that, of no topic. hangs_up: after each answer.
-    """
-
-    def __init__(self, *at: int) -> None:
-        batch = encode_batch([BatchRecord(1, b"k", b"v"), BatchRecord(2, b"l", b"w")])
-        self.batches = {offset: stamped(batch, offset, OLDER) for offset in at}
-        self.start = 0
-        self.high_watermark = 100
-        self.ends: dict[int, EpochEnd] = {}
-        self.asked = 0
-        self.limits: list[int] = []
-        self.answering = asyncio.Event()
-        self.answering.set()
-        self.off_by: Counter[str] = Counter()
-        self.without: list[dict[str, int]] = []
-        self.hangs_up = False
-        self.connections: list[asyncio.Task[None] | None] = []
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections.append(asyncio.current_task())
-        with suppress(EOFError, ConnectionError):
-            while True:
-                size = int.from_bytes(await reader.readexactly(4), "big")
-                request = decode_request(await reader.readexactly(size), GATEWAY_APIS)
-                self.asked += 1
-                key, version = request.header.api_key, request.header.api_version
-                answer = self._fetched if key == ApiKey.FETCH else self._earliest
-                body = answer(request.body)
-                await self.answering.wait()
-                id_ = request.header.correlation_id + self.off_by["correlation_id"]
-                writer.write(frame(encode_response(key, version, id_, body)))
-                if self.hangs_up:
-                    break
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
-
-    def _fetched(self, body: dict[str, Any]) -> dict[str, Any]:
-        if self.without:
-            return {"responses": [], **self.without.pop(0)}
-        (topic,) = body["topics"]
-        (asked,) = topic["partitions"]
-        self.limits.append(max(body["max_bytes"], asked["partition_max_bytes"]))
-        offset, last_epoch = asked["fetch_offset"], asked["last_fetched_epoch"]
-        found: dict[str, Any] = {"error_code": 0, "records": b""}
-        if last_epoch >= 0 and last_epoch in self.ends:
-            end = self.ends[last_epoch]
-            found["diverging_epoch"] = {"epoch": end.epoch, "end_offset": end.end_offset}
-        elif last_epoch >= 0 or offset < self.start:
-            found["error_code"] = OFFSET_OUT_OF_RANGE
-        else:
-            found["records"] = b"".join(
-                batch for at, batch in self.batches.items() if at + 1 >= offset
-            )
-        found |= {"high_watermark": self.high_watermark}
-        found["partition_index"] = asked["partition"] + self.off_by["partition_index"]
-        return {"responses": [{"topic": topic["topic"], "partitions": [found]}]}
-
-    def _earliest(self, body: dict[str, Any]) -> dict[str, Any]:
-        (topic,) = body["topics"]
-        partition = {"partition_index": 0, "error_code": 0, "timestamp": -1, "offset": self.start}
-        return {"topics": [{"name": topic["name"], "partitions": [partition]}]}
-
-
-def registered_at(server: asyncio.Server, broker: int) -> dict[str, Any]:
-    host, port = server.sockets[0].getsockname()
-    one = registration(broker, "INTERNAL")
-    one["endpoints"][0] |= {"host": host, "port": port}
-    return one
-
-
-@asynccontextmanager
-async def history_of(led: Led) -> AsyncIterator[History]:
-    """What reads the brokers' logs, in less than the time of a test."""
-    history = History(led.leader, led.cluster.image, "INTERNAL", Connector(), WAIT_S)
-    try:
-        async with asyncio.timeout(WAIT_S):
-            yield history
-    finally:
-        history.close()
+from tests.unit.offsets.answering_follower import Follower, history_of, offsets, registered_at
+from tests.unit.offsets.support import Led
 
 
 @asynccontextmanager
@@ -136,10 +41,6 @@ def run(follower: Follower, scenario: Callable[[History, Led], Awaitable[None]])
             await scenario(history, led)
 
     asyncio.run(play())
-
-
-def offsets(data: bytes) -> list[int]:
-    return [span.base_offset for span in spans(data)]
 
 
 def test_a_partition_is_read_from_its_beginning_to_its_end() -> None:
@@ -206,14 +107,42 @@ def test_where_an_epoch_ended_a_broker_in_sync_says() -> None:
 
     async def scenario(history: History, led: Led) -> None:
         assert await history.epoch_end(0, 3) == EpochEnd(2, 40)
-        with pytest.raises(HistoryUnreadable, match="epoch 4 of partition 0: error 1"):
-            await history.epoch_end(0, 4)
+        assert await history.epoch_end(0, 4) is None, "all epochs there are older"
         for broker in (1, 2, 3):
             led.leader.logs[0].diverged(broker, 100)
         with pytest.raises(HistoryUnreadable, match="no broker in sync has all of partition 0"):
             await history.epoch_end(0, 3)
 
     run(follower, scenario)
+
+
+def test_how_far_its_logs_go_a_broker_says_of_those_that_it_follows_now() -> None:
+    follower = Follower(0)
+
+    async def scenario(history: History, led: Led) -> None:
+        assert await history.log_ends(1, {0: 9, 4: 8}) == {0: 103}
+        follower.off_by["partition_index"] = 1
+        with pytest.raises(HistoryUnreadable, match=r"partitions \[0\]: an answer about \[1\]"):
+            await history.log_ends(1, {0: 9})
+        led.cluster.happen("broker_registrations_changed", "", {"unregistered": [1]})
+        with pytest.raises(HistoryUnreadable, match="broker 1 is not registered on INTERNAL"):
+            await history.log_ends(1, {0: 9})
+
+    run(follower, scenario)
+
+
+def test_what_a_broker_takes_for_committed_it_says_in_the_version_that_it_knows() -> None:
+    follower = Follower(0)
+
+    async def scenario(history: History, _: Led) -> None:
+        history.epochs_told = False
+        assert await history.committed(1, 0, 103) == 100
+        follower.start = 104
+        with pytest.raises(HistoryUnreadable, match="partition 0 from 103: error 1"):
+            await history.committed(1, 0, 103)
+
+    run(follower, scenario)
+    assert follower.versions == {(ApiKey.FETCH, 11)}
 
 
 def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> None:

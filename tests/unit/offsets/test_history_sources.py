@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from streaming.offsets.batches import UnreadableBatch
+from streaming.offsets.follower import EpochEnd
 from streaming.offsets.history import History
 from streaming.offsets.history_connection import HistoryUnreadable
-from streaming.offsets.partition_log import EpochEnd
+from tests.unit.offsets.answering_follower import Follower, history_of, offsets, registered_at
 from tests.unit.offsets.support import Led
-from tests.unit.offsets.test_history import Follower, history_of, offsets, registered_at
 
 STORAGE_ERROR = 56
 
@@ -140,6 +140,7 @@ def test_a_broker_whose_older_records_are_not_safe_to_its_knowledge_is_not_alone
 
 def test_where_an_epoch_ended_another_witness_says_and_nobody_else() -> None:
     async def scenario(history: History, led: Led, brokers: Brokers) -> None:
+        brokers[1].epochs_error = STORAGE_ERROR
         brokers[2].ends = brokers[3].ends = {3: EpochEnd(2, 40)}
         led.leader.logs[0].diverged(2, 50)
         with pytest.raises(HistoryUnreadable, match="broker 1 about epoch 3"):

@@ -12,9 +12,9 @@ import pytest
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
+from streaming.offsets.follower import UNKNOWN
 from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.leader import LeaderStopped, Refusal
-from streaming.offsets.partition_log import UNKNOWN
 from tests.unit.gateway.support import BROKERS
 from tests.unit.offsets.support import BATCH, OLDER, Led
 

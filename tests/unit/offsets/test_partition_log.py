@@ -6,10 +6,13 @@ import pytest
 
 from streaming.gateway.ports import DecisionTimedOut, Paused
 from streaming.offsets.batches import BatchRecord, encode_batch, spans
-from streaming.offsets.partition_log import UNKNOWN, EpochEnd, PartitionLog
+from streaming.offsets.follower import UNKNOWN, EpochEnd
+from streaming.offsets.partition_log import PartitionLog
 
 BATCH = encode_batch([BatchRecord(1, b"k", b"v"), BatchRecord(2, b"l", b"w")])
 NOW_S = 7.0
+LEADER = 2
+"""Whom ZooKeeper names."""
 
 
 def showing(followers: dict[int, tuple[int, int]], epoch: int = 9) -> PartitionLog:
@@ -23,7 +26,7 @@ def showing(followers: dict[int, tuple[int, int]], epoch: int = 9) -> PartitionL
 
 def begun(at: int = 10, epoch: int = 5) -> PartitionLog:
     log = showing({1: (4, at), 2: (4, at)}, epoch)
-    assert log.begin_if_agreed([1, 2], NOW_S)
+    assert log.begin_if_agreed([1, 2], LEADER, NOW_S)
     return log
 
 
@@ -36,11 +39,11 @@ def learn(log: PartitionLog, last_epoch: int, end: EpochEnd) -> None:
 def test_it_begins_where_the_brokers_in_sync_agree() -> None:
     log = PartitionLog(0, 5, raised=True)
     log.follower(1).position = 12
-    assert not log.begin_if_agreed([1, 2], NOW_S), "2 has not said yet"
-    assert not log.begin_if_agreed([], NOW_S), "nobody to ask"
+    assert not log.begin_if_agreed([1, 2], LEADER, NOW_S), "2 has not said yet"
+    assert not log.begin_if_agreed([], LEADER, NOW_S), "nobody to ask"
     log.follower(2).position = 10
     log.follower(3).position = 3
-    assert log.begin_if_agreed([1, 2], NOW_S), "3 is not in sync"
+    assert log.begin_if_agreed([1, 2], LEADER, NOW_S), "3 is not in sync"
     assert (log.start, log.end, log.high_watermark) == (10, 10, 10)
     assert log.follower(1).position == 10, "what it has beyond that is none of ours"
     assert log.follower(3).position == UNKNOWN, "nobody has compared it with ours"
@@ -48,48 +51,48 @@ def test_it_begins_where_the_brokers_in_sync_agree() -> None:
 
 def test_who_ends_with_an_older_epoch_must_show_a_part_of_the_newest_log() -> None:
     log = showing({1: (5, 110), 2: (7, 120)})
-    assert not log.begin_if_agreed([1, 2], NOW_S)
+    assert not log.begin_if_agreed([1, 2], LEADER, NOW_S)
     assert log.witnesses([1, 2]) == [2]
     learn(log, 5, EpochEnd(5, 100))
     assert log.divergence(5, 110) == EpochEnd(5, 100)
-    assert not log.begin_if_agreed([1, 2], NOW_S), "1 must cut off what it has beyond 100"
+    assert not log.begin_if_agreed([1, 2], LEADER, NOW_S), "1 must cut off what it has beyond 100"
     log.follower(1).position = 100
-    assert log.begin_if_agreed([1, 2], NOW_S)
+    assert log.begin_if_agreed([1, 2], LEADER, NOW_S)
     assert (log.end, log.base) == (100, EpochEnd(5, 100))
     assert log.divergence(7, 120) == EpochEnd(5, 100), "2 has what 1 has not"
 
 
 def test_another_reference_says_other_ends() -> None:
     log = showing({1: (5, 110), 2: (7, 120)})
-    assert not log.begin_if_agreed([1, 2], NOW_S)
+    assert not log.begin_if_agreed([1, 2], LEADER, NOW_S)
     base = log.base
     assert base is not None
     learn(log, 5, EpochEnd(5, 100))
     log.follower(3).position, log.follower(3).last_epoch = 130, 8
-    assert not log.begin_if_agreed([1, 3], NOW_S)
+    assert not log.begin_if_agreed([1, 3], 3, NOW_S)
     assert log.lacks_end_of(5), "2's log does not count any more"
     log.learn_end_of(5, EpochEnd(5, 90), base)
     assert log.lacks_end_of(5), "an answer that comes too late"
     learn(log, 5, EpochEnd(5, 110))
-    assert log.begin_if_agreed([1, 3], NOW_S)
+    assert log.begin_if_agreed([1, 3], 3, NOW_S)
     assert log.end == 110
 
 
 def test_logs_without_epochs_are_compared_by_their_ends_alone() -> None:
     log = showing({1: (UNKNOWN, 110), 2: (7, 120)})
-    assert log.begin_if_agreed([1, 2], NOW_S)
+    assert log.begin_if_agreed([1, 2], LEADER, NOW_S)
     assert (log.end, log.base) == (110, EpochEnd(7, 110))
     assert log.divergence(UNKNOWN, 110) is None
     assert log.divergence(UNKNOWN, 111) == EpochEnd(UNKNOWN, 110)
     empty = showing({1: (UNKNOWN, 0), 2: (UNKNOWN, 0)})
-    assert empty.begin_if_agreed([1, 2], NOW_S)
+    assert empty.begin_if_agreed([1, 2], LEADER, NOW_S)
     assert empty.divergence(3, 5) == EpochEnd(3, 0), "of -1 a broker takes no notice"
     assert empty.divergence(3, 0) is None
 
 
 def test_where_an_epoch_before_ours_ended_only_a_witness_knows() -> None:
     log = showing({2: (7, 120), 3: (7, 120)})
-    assert log.begin_if_agreed([2, 3], NOW_S)
+    assert log.begin_if_agreed([2, 3], LEADER, NOW_S)
     log.append(BATCH)
     learn(log, 5, EpochEnd(5, 100))
     assert log.divergence(5, 110) == EpochEnd(5, 100)
@@ -100,6 +103,20 @@ def test_where_an_epoch_before_ours_ended_only_a_witness_knows() -> None:
     assert log.divergence(8, 110) == EpochEnd(7, 120), "of a leader that none of them followed"
     learn(log, 4, EpochEnd(4, 500))
     assert log.divergence(4, 130) == EpochEnd(4, 120), "a witness may have more than is ours"
+
+
+def test_an_epoch_in_which_nothing_was_written_is_forgotten_once_nobody_knows_it() -> None:
+    log = showing({2: (9, 120), 3: (9, 120)}, epoch=11)
+    assert log.begin_if_agreed([2, 3], LEADER, NOW_S)
+    base = log.base
+    assert base is not None
+    assert log.lacks_end_of(8)
+    log.learn_end_of(8, None, base)
+    assert log.base == EpochEnd(7, 120), "of 8 and later nothing stands there"
+    assert log.divergence(8, 120) == EpochEnd(7, 120), "its log has something of 8, or not"
+    assert log.divergence(7, 120) is None
+    log.learn_end_of(8, None, base)
+    assert log.base == EpochEnd(7, 120), "an answer about what was the base before"
 
 
 def test_it_is_lost_when_no_broker_in_sync_has_what_it_goes_on_from() -> None:
@@ -158,7 +175,7 @@ def test_who_is_asked_into_the_isr_counts_until_it_is_known_how_that_ended() -> 
 
 def test_all_followers_have_caught_up_when_it_begins() -> None:
     log = showing({1: (4, 10), 2: (4, 8), 3: (4, 2)})
-    assert log.begin_if_agreed([1, 2], NOW_S)
+    assert log.begin_if_agreed([1, 2], LEADER, NOW_S)
     assert {one.caught_up_s for one in log.followers.values()} == {NOW_S}
 
 

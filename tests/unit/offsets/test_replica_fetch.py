@@ -10,10 +10,14 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.offsets.batches import spans
+from streaming.offsets.follower import UNKNOWN, EpochEnd
+from streaming.offsets.follower_reports import FollowerReports
 from streaming.offsets.history_connection import HistoryUnreadable
-from streaming.offsets.partition_log import UNKNOWN, EpochEnd
 from streaming.offsets.replica_fetch import ReplicaFetch
 from tests.unit.offsets.support import BATCH, FETCH_VERSION, OLDER, Led
+
+LAST_EPOCHS_SINCE = 12
+"""Before, a broker names no leader epoch in Fetch, but asks where the last one ended."""
 
 
 class Fetching(Led):
@@ -26,9 +30,8 @@ class Fetching(Led):
         self.history: list[tuple[int, int, int]] = []
         self.older = b"older records"
         self.ends: dict[int, EpochEnd] = {}
-        self.replica_fetch = ReplicaFetch(
-            self.leader, self.cluster.image, self._read, self._epoch_end
-        )
+        reports = FollowerReports(self.leader, self._epoch_end, None)
+        self.replica_fetch = ReplicaFetch(self.leader, self.cluster.image, reports, self._read)
 
     async def _read(self, partition: int, offset: int, max_bytes: int) -> bytes:
         self.history.append((partition, offset, max_bytes))
@@ -52,18 +55,19 @@ def run(scenario: Callable[[Fetching], Awaitable[None]]) -> None:
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("version", [12, 13, 15, 17])
+@pytest.mark.parametrize("version", [11, 12, 13, 15, 17])
 def test_followers_get_what_they_lack_and_say_what_they_have(version: int) -> None:
     async def scenario(led: Fetching) -> None:
         led.begin()
         done = led.leader.append(0, BATCH)
-        answer = await led.ask(version, fetch_offset=0)
+        said = {"last_fetched_epoch": UNKNOWN} if version < LAST_EPOCHS_SINCE else {}
+        answer = await led.ask(version, fetch_offset=0, **said)
         assert answer["error_code"] == 0
         assert [span.base_offset for span in spans(answer["records"])] == [0]
         for broker in (1, 3):
             led.fetch(broker, 1)
         assert not done.done()
-        answer = await led.ask(version, fetch_offset=1)
+        answer = await led.ask(version, fetch_offset=1, **said)
         assert done.done()
         assert (answer["records"], answer["high_watermark"]) == (b"", 1)
 
@@ -198,12 +202,10 @@ def test_what_stands_before_our_log_is_read_from_another_broker() -> None:
     run(scenario)
 
 
-def test_old_protocols_and_other_partitions_are_not_led() -> None:
+def test_other_partitions_are_not_led() -> None:
     async def scenario(led: Fetching) -> None:
         led.begin()
-        not_led = ProtocolError.NOT_LEADER_OR_FOLLOWER
-        assert (await led.ask(11))["error_code"] == not_led
-        assert (await led.ask(partition=7))["error_code"] == not_led
+        assert (await led.ask(partition=7))["error_code"] == ProtocolError.NOT_LEADER_OR_FOLLOWER
 
     run(scenario)
 
