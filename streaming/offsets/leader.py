@@ -138,11 +138,12 @@ class OffsetsLeader:
         self._settle(log)
 
     def lost(self) -> list[int]:
-        """Return the partitions of which all brokers in sync have lost what was safe."""
+        """Return the partitions of which brokers in sync do not show what was safe."""
         return [
             log.partition
             for log in self._logs.values()
-            if log.partition in self.facts and log.lost_by(self.facts[log.partition].isr)
+            if (facts := self.facts.get(log.partition)) is not None
+            and log.lost_by(facts.isr, facts.leader)
         ]
 
     async def changed(self, timeout_s: float) -> None:

@@ -260,12 +260,16 @@ class PartitionLog:
             if UNKNOWN < one.committed < one.position and self.lacks_end_of(one.last_epoch)
         ]
 
-    def lost_by(self, isr: Collection[int]) -> bool:
-        """Return whether no broker of the ISR has what the batches in memory go on from."""
+    def lost_by(self, isr: Collection[int], leader: int) -> bool:
+        """Return whether no broker of the ISR has what the batches in memory go on from, or nobody
+        can say whether ZooKeeper's leader has, which stays in the ISR and was asked itself.
+        """
         members = [self.follower(broker) for broker in isr]
         shared = [one.shared_at_most for one in members]
         less = [one is not None and one < self.start for one in shared]
-        return self.begun and bool(less) and all(less)
+        first = self.follower(leader)
+        untold = first.shared_at_most == UNKNOWN and first.committed != UNKNOWN
+        return self.begun and (untold or (bool(less) and all(less)))
 
     def advance(self, in_sync: Iterable[int]) -> bool:
         """Raise the high watermark to what all brokers in sync have; return whether it rose."""

@@ -147,8 +147,8 @@ class TakeOver:
                 if not self._node_role.is_controller():
                     raise NotController("the role is lost")
                 if lost := self._leader.lost():
-                    logger.error("partitions %s: all brokers in sync came back with less", lost)
-                    raise TermOver(f"partitions {lost} have lost records")
+                    logger.error("partitions %s: brokers in sync do not show what was safe", lost)
+                    raise TermOver(f"partitions {lost} go on from what brokers in sync have")
                 if taken := self._to_take():
                     await self._elect(taken)
                 self._loads.look(self._leader.logs.values(), tasks)

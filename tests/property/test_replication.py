@@ -34,8 +34,8 @@ Answer = dict[str, Any]
 
 
 class Replication(Led):
-    """acked: (offset, value) of what was acknowledged, by a broker or by us. all_went: whether all
-    brokers in sync have died since we lead: nobody is left who can say that they have everything.
+    """acked: (offset, value) of what was acknowledged, by a broker or by us. doubtful: whether a
+    broker has died since we lead of which nobody may be able to say that it has everything.
     """
 
     def __init__(self, seed: int) -> None:
@@ -44,15 +44,18 @@ class Replication(Led):
         self.chance = random.Random(seed)
         self.min_insync_replicas = self.least = self.chance.choice([1, 2, 3])
         self.brokers_are_written_to = self.chance.random() < 0.7
-        told, asks = self.chance.choice([(True, 0.0), (True, 0.5), (False, 1.0), (False, 0.5)])
+        kinds = [(True, 0.0), (True, 0.5), (False, 1.0), (False, 0.5)]
+        self.told, asks = self.chance.choice(kinds)
         self.replicas = {broker: Replica(self.chance.random() < asks) for broker in (1, 2, 3)}
         self.alive = {1, 2, 3}
         self.acked: list[tuple[int, bytes]] = []
         self.too_few = 0
         self.appended = 0
         self.registered = 200
-        self.all_went = False
-        reports = FollowerReports(self.leader, self.epoch_end, None if told else self.committed)
+        self.doubtful = False
+        reports = FollowerReports(
+            self.leader, self.epoch_end, None if self.told else self.committed
+        )
         self.fetching = ReplicaFetch(self.leader, self.cluster.image, reports, self.older)
         self.asking = ReplicaEpochs(self.leader, reports, self.log_ends, wait_s=0)
         self.maintenance = IsrMaintenance(
@@ -94,7 +97,8 @@ class Replication(Led):
     def die(self) -> None:
         broker = self.chance.choice(sorted(self.alive))
         self.alive.discard(broker)
-        self.all_went = self.all_went or set(self.facts.isr) <= {broker}
+        alone = set(self.facts.isr) <= {broker}
+        self.doubtful = self.doubtful or alone or not self.told
         checkpointed = self.chance.choice([0, self.replicas[broker].high_watermark])
         self.replicas[broker].high_watermark = checkpointed
         self.cluster.happen("broker_registrations_changed", "", {"unregistered": [broker]})
@@ -178,7 +182,7 @@ class Replication(Led):
     # we lead
 
     def take_over(self) -> None:
-        self.all_went = False
+        self.doubtful = False
         self.leader.lead([0])
         self.raise_epochs()
 
@@ -253,7 +257,7 @@ class Replication(Led):
             self.look()
         await asyncio.sleep(0)
         if self.leader.lost():
-            assert self.all_went, "nobody has lost anything"
+            assert self.doubtful, "nobody has lost anything"
             self.leader.stop()
 
     # what must hold
@@ -289,17 +293,22 @@ class Replication(Led):
         await self.converge()
 
     async def converge(self) -> None:
-        """With all brokers back, all have the same."""
+        """With all brokers back, all have the same, also where we lead already."""
         while len(self.alive) < 3:
             self.come_back()
-        self.leader.stop()
-        self.take_over()
+        log = self.leader.logs.get(0)
+        if log is None or not log.begun or self.chance.random() < 0.5:
+            self.leader.stop()
+            self.take_over()
         for turn in range(CONVERGES_IN):
+            if self.leader.lost():
+                self.leader.stop()
+                self.take_over()
             for broker in (1, 2, 3):
                 await self.follows(broker)
             await self.maintenance.look()
             self.look()
-            if turn == 10:
+            if turn == CONVERGES_IN // 2:
                 self.append_ours()
             await asyncio.sleep(0)
             self.check()

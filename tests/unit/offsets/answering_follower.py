@@ -28,9 +28,9 @@ ANY_REPLICA = -2
 
 class Follower:
     """A broker with a batch of two records at each offset in `at`. ends: what it has of epochs;
-    after them it knows none; epochs_error: what it says instead. answering: it says what it is asked; off_by: it says other numbers;
-    without: what it says to Fetch before that, of no topic. hangs_up: after each answer. end: of
-    its log; epoch: under which it follows.
+    after them it knows none; epochs_error: what it says instead. answering: it says what it is
+    asked; off_by: it says other numbers; without: what it says to Fetch before that, of no topic.
+    hangs_up: after each answer. end: of its log; epoch: under which it follows.
     """
 
     def __init__(self, *at: int) -> None:

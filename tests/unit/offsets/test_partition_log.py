@@ -121,13 +121,22 @@ def test_an_epoch_in_which_nothing_was_written_is_forgotten_once_nobody_knows_it
 
 def test_it_is_lost_when_no_broker_in_sync_has_what_it_goes_on_from() -> None:
     log = begun()
-    assert not log.lost_by([1, 2])
+    assert not log.lost_by([1, 2], LEADER)
     log.diverged(1, 9)
-    assert not log.lost_by([1, 2]), "2 may have it"
-    assert log.lost_by([1])
+    assert not log.lost_by([1, 2], LEADER), "2 may have it"
+    assert log.lost_by([1], 1)
     log.diverged(2, UNKNOWN)
-    assert log.lost_by([1, 2])
-    assert not log.lost_by([])
+    assert log.lost_by([1, 2], LEADER)
+    assert not log.lost_by([], UNKNOWN)
+
+
+def test_it_is_lost_when_nobody_can_say_what_the_leader_has() -> None:
+    log = begun()
+    log.diverged(LEADER, UNKNOWN)
+    assert not log.lost_by([1, 2], LEADER), "somebody may say it soon"
+    log.follower(LEADER).committed = 7
+    assert log.lost_by([1, 2], LEADER)
+    assert not log.lost_by([1, 2], 1), "another one leaves the ISR"
 
 
 def test_what_all_in_sync_have_is_safe() -> None:
