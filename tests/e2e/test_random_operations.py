@@ -19,6 +19,8 @@ from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 GROUPS_MORE = More(groups=True, zookeeper=True)
+FROM_2_7 = ("2.7.2", "2.8.2", "3.9.2")
+FROM_2_4 = ("2.4.1", "2.5.1", "2.6.3", "2.7.2")
 ALL_MORE = More(groups=True, zookeeper=True, standby=True, log_cluster=True)
 alone = pytest.mark.parametrize("demo", [cluster_options(NO_MORE)], indirect=True)
 with_groups = pytest.mark.parametrize("demo", [cluster_options(GROUPS_MORE)], indirect=True)
@@ -92,8 +94,16 @@ def test_a_standby_and_a_log_cluster_live_through_them(tmp_path: Path, seed: int
         (1001, More(groups=True, zookeeper=True, protocol="2.8", versions=("2.8.2", "3.9.2"))),
         (1004, More(zookeeper=True, protocol="2.0", versions=("2.0.1", "2.3.1", "3.9.2"))),
         (1211, More(groups=True, ensemble=True)),
+        (1303, More(groups=True, zookeeper=True, protocol="2.7", versions=FROM_2_7)),
+        (1301, More(groups=True, zookeeper=True, protocol="2.4", versions=FROM_2_4)),
     ],
-    ids=["brokers return as 2.8 to 3.9", "brokers return as 2.0 to 3.9", "three ZooKeepers"],
+    ids=[
+        "brokers return as 2.8 to 3.9",
+        "brokers return as 2.0 to 3.9",
+        "three ZooKeepers",
+        "groups of brokers that return as 2.7 to 3.9",
+        "groups of brokers that return as 2.4 to 2.7",
+    ],
 )
 def test_other_clusters_live_through_them(tmp_path: Path, seed: int, more: More) -> None:
     with (

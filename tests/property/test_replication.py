@@ -319,5 +319,5 @@ class Replication(Led):
 
 @pytest.mark.parametrize("start", range(0, 4_000, 1_000))
 def test_what_was_acknowledged_is_on_every_broker_that_may_lead(start: int) -> None:
-    for seed in range(start, start + settings.default.max_examples // 2):
+    for seed in range(start, start + settings.default.max_examples * 2):
         asyncio.run(Replication(seed).play())
