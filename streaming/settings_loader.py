@@ -19,8 +19,8 @@ from streaming.errors import ConfigurationError
 from streaming.settings import PORT_MAX, Mode, Settings, known_keys
 
 ENVIRONMENT_PREFIX = "HELMSTREAM_"
-_GROUPS_SINCE = (2, 4)
-"""Older brokers do not let us read the log of a partition that they follow (KIP-392)."""
+_GROUPS_SINCE = (2, 3)
+"""Older brokers cannot read what we write about members: group.instance.id came with 2.3."""
 # Where downloads are kept and come from: matters of the machine, not knobs of the controller.
 NOT_SETTINGS = frozenset({"HELMSTREAM_CACHE", "HELMSTREAM_IVY_SETTINGS"})
 _OF_A_SERVICE = re.compile(r"HELMSTREAM_(SERVICE_\w+|PORT(_\w+)?)")
@@ -187,7 +187,7 @@ def _check_groups(settings: Settings) -> None:
         )
     if settings.groups_takeover_enable and settings.inter_broker_protocol < _GROUPS_SINCE:
         raise ConfigurationError(
-            "groups.takeover.enable = true needs brokers with inter.broker.protocol.version 2.4 or"
+            "groups.takeover.enable = true needs brokers with inter.broker.protocol.version 2.3 or"
             f" newer, and it is {settings.inter_broker_protocol_version}: set it to false until"
             " they have it"
         )

@@ -1,8 +1,8 @@
 """What a broker that follows us is asked of a partition, and its answers.
 
-A follower serves consumers that name a rack (Fetch from version 11, KIP-392) up to the high
-watermark that we told it. From version 12 it says, too, where a leader epoch ended in its log.
-Where its log begins and ends it says to any replica.
+A follower serves consumers that name a rack (Fetch from version 11, KIP-392), before Kafka 2.4 only
+those that debug, up to the high watermark that we told it. From version 12 it says, too, where a
+leader epoch ended in its log. Where its log begins and ends it says to who debugs as well.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ _LATEST = -1
 _ANY_EPOCH = -1
 _FETCH_MAX_BYTES = 55 * 1024 * 1024  # what a broker says at most unless configured (KIP-541)
 _MAX_WAIT_MS = 100
-_CONSUMER = -1
-_ANY_REPLICA = -2  # org.apache.kafka.common.requests.ListOffsetsRequest.DEBUGGING_REPLICA_ID
+_DEBUGGING = -2  # FetchRequest.DEBUGGING_CONSUMER_ID, ListOffsetsRequest.DEBUGGING_REPLICA_ID
 
 
 class HistoryUnreadable(Exception):
@@ -102,7 +101,7 @@ class HistoryConnection:
         # Whoever asks us may want more at once than an answer to us can hold.
         max_bytes = min(max_bytes, _FETCH_MAX_BYTES)
         body: Body = {
-            "replica_id": _CONSUMER,
+            "replica_id": _DEBUGGING,
             "max_wait_ms": max_wait_ms,
             "min_bytes": 1,
             "max_bytes": max_bytes,
@@ -178,7 +177,7 @@ class HistoryConnection:
             for one, epoch in epochs.items()
         ]
         body: Body = {
-            "replica_id": _ANY_REPLICA,
+            "replica_id": _DEBUGGING,
             "topics": [{"name": GROUP_TOPIC, "partitions": asked}],
         }
         answer = await self._ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, body)
