@@ -17,6 +17,7 @@ from state.protocol_errors import ProtocolError
 from streaming.offsets.follower import UNKNOWN, EpochEnd, Follower
 from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.partition_facts import PartitionFacts
 from streaming.offsets.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
@@ -48,15 +49,22 @@ class Report:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a report comes to: an error, or where the broker's log parts from ours, None if it is a
-    part of it. undecided: the error may be over soon.
+    part of it. undecided: the error may be over soon; unclear: somebody has to be asked where.
     """
 
     error: ProtocolError = ProtocolError.NONE
     parts_at: EpochEnd | None = None
     undecided: bool = False
+    unclear: bool = False
 
 
+_STRANGER = Follower()
+_AGREED = Verdict()
+_NOT_LED = Verdict(ProtocolError.NOT_LEADER_OR_FOLLOWER)
+_FENCED = Verdict(ProtocolError.FENCED_LEADER_EPOCH)
+_TOO_EARLY = Verdict(ProtocolError.UNKNOWN_LEADER_EPOCH)
 _UNDECIDED = Verdict(ProtocolError.UNKNOWN_LEADER_EPOCH, undecided=True)
+_UNCLEAR = Verdict(ProtocolError.UNKNOWN_LEADER_EPOCH, undecided=True, unclear=True)
 
 
 class FollowerReports:
@@ -73,106 +81,88 @@ class FollowerReports:
         self._find_epoch_end = find_epoch_end
         self._find_committed = find_committed
 
-    async def take(self, broker_id: int, reports: Sequence[Report]) -> None:
-        """Note how far a broker is in each partition whose log shows a part of ours."""
-        self._note_all(broker_id, reports)
-        if unclear := [one for one in reports if self._is_to_learn(broker_id, one)]:
+    async def take(self, broker_id: int, reports: Sequence[Report]) -> list[Verdict]:
+        """Note how far a broker is in each partition, learn what is needed to judge that, and
+        return what it is to be told.
+        """
+        verdicts = [self._judge(broker_id, one, learned=False) for one in reports]
+        judged = zip(reports, verdicts, strict=True)
+        if unclear := [report for report, verdict in judged if verdict.unclear]:
             await asyncio.gather(*(self._learn(broker_id, one) for one in unclear))
-            self._note_all(broker_id, reports)
+            return self.again(broker_id, reports)
+        return verdicts
 
-    def verdict(self, broker_id: int, report: Report) -> Verdict:
-        """Return what a report comes to now, for the broker to be told."""
+    def again(self, broker_id: int, reports: Sequence[Report]) -> list[Verdict]:
+        """Return what a broker is to be told now of reports that were taken."""
+        return [self._judge(broker_id, one, learned=True) for one in reports]
+
+    def _judge(self, broker_id: int, report: Report, *, learned: bool) -> Verdict:
+        """Note how far a broker is, and return what it is to be told; learned: whether all has been
+        asked that can be.
+        """
         log = report.log
         if log is None:
-            return Verdict(ProtocolError.NOT_LEADER_OR_FOLLOWER)
-        if report.current_leader_epoch < log.epoch:
-            return Verdict(ProtocolError.FENCED_LEADER_EPOCH)
-        if report.current_leader_epoch > log.epoch:
-            return Verdict(ProtocolError.UNKNOWN_LEADER_EPOCH)
-        if report.end_offset == UNKNOWN or self._lacks_end(broker_id, report):
+            return _NOT_LED
+        if report.current_leader_epoch != log.epoch:
+            return _FENCED if report.current_leader_epoch < log.epoch else _TOO_EARLY
+        if report.end_offset == UNKNOWN:
             return _UNDECIDED
         facts = self._leader.facts.get(log.partition)
-        counts = log.begun or (facts is not None and broker_id in facts.in_sync)
-        parts_at = self._divergence(broker_id, log, report) if counts else None
-        if parts_at is None:
-            return Verdict() if log.begun else _UNDECIDED
-        if self._follows(broker_id, log, report):
-            log.diverged(broker_id, parts_at.end_offset)
+        if facts is None or broker_id not in facts.replicas:
+            return self._compared(broker_id, log, report, None) if log.begun else _UNDECIDED
+        if not log.begun:  # it may begin by that
+            self._leader.fetched(log, broker_id, report.end_offset, report.last_epoch)
+        if not log.begun and broker_id not in facts.in_sync:
+            return _UNDECIDED
+        verdict = self._compared(broker_id, log, report, facts if learned else None)
+        self._note(broker_id, log, report, verdict)
         # A broker takes no notice of an epoch of -1, and would ask again at once.
-        return _UNDECIDED if parts_at.epoch == UNKNOWN else Verdict(parts_at=parts_at)
+        told = verdict.parts_at is None or verdict.parts_at.epoch != UNKNOWN
+        return verdict if told else _UNDECIDED
 
-    def _note_all(self, broker_id: int, reports: Sequence[Report]) -> None:
-        for report in reports:
-            log = report.log
-            if log is not None and self._follows(broker_id, log, report):
-                self._note(broker_id, log, report)
-
-    def _note(self, broker_id: int, log: PartitionLog, report: Report) -> None:
-        diverging = self._divergence(broker_id, log, report)
-        if log.begun and self._lacks_end(broker_id, report):
+    def _note(self, broker_id: int, log: PartitionLog, report: Report, verdict: Verdict) -> None:
+        if verdict.parts_at is not None:
+            log.diverged(broker_id, verdict.parts_at.end_offset)
+        elif not log.begun or verdict.unclear:
+            return
+        elif verdict.undecided:
             log.diverged(broker_id, UNKNOWN)
-        elif log.begun and diverging is not None:
-            log.diverged(broker_id, diverging.end_offset)
         else:
             self._leader.fetched(log, broker_id, report.end_offset, report.last_epoch)
 
-    def _follows(self, broker_id: int, log: PartitionLog, report: Report) -> bool:
-        """Return whether the broker has a replica, and a log that it shows to the leader of the
-        present epoch.
+    def _compared(
+        self, broker_id: int, log: PartitionLog, report: Report, facts: PartitionFacts | None
+    ) -> Verdict:
+        """Return whether a log is a part of ours; facts: None while somebody may yet be asked.
+
+        What a broker has beyond its own high watermark it may not cut off in the ISR, or while it
+        is asked into that: it may have acknowledged it.
         """
-        facts = self._leader.facts.get(log.partition)
-        current = report.current_leader_epoch == log.epoch and report.end_offset != UNKNOWN
-        return current and facts is not None and broker_id in facts.replicas
-
-    def _divergence(self, broker_id: int, log: PartitionLog, report: Report) -> EpochEnd | None:
-        committed = self._committed(broker_id, log, report)
-        return log.divergence(report.last_epoch, report.end_offset, committed)
-
-    def _is_to_learn(self, broker_id: int, report: Report) -> bool:
-        """Return whether nobody has said where the log parts. What a broker said of its own log
-        before it went on is too little now.
-        """
-        log = report.log
-        if log is None or not self._follows(broker_id, log, report):
-            return False
-        sure = log.follower(broker_id).all_committed(report.end_offset)
-        return log.lacks_end_of(report.last_epoch, sure)
-
-    def _lacks_end(self, broker_id: int, report: Report) -> bool:
-        log = report.log
-        if log is None or not self._follows(broker_id, log, report):
-            return False
-        return log.lacks_end_of(report.last_epoch, self._committed(broker_id, log, report))
-
-    def _committed(self, broker_id: int, log: PartitionLog, report: Report) -> int:
-        """Return up to where the broker's log is surely a part of ours, UNKNOWN while it may not
-        cut off the rest: in the ISR, and asked into it, it may have acknowledged that.
-        """
-        follower, facts = log.followers.get(broker_id), self._leader.facts.get(log.partition)
-        if follower is None:
-            return UNKNOWN
-        if facts is None or broker_id in {*facts.isr, *log.joining}:
-            return follower.all_committed(report.end_offset)
-        return follower.committed
+        follower = log.followers.get(broker_id, _STRANGER)
+        committed = follower.all_committed(report.end_offset)
+        if facts is not None and broker_id not in facts.isr and broker_id not in log.joining:
+            committed = follower.committed
+        shared = log.end_of(report.last_epoch, committed)
+        if shared is None:
+            return _UNDECIDED if facts is not None or log.base is None else _UNCLEAR
+        if report.end_offset > shared.end_offset or report.last_epoch != shared.epoch:
+            return Verdict(parts_at=shared)
+        return _AGREED if log.begun else _UNDECIDED
 
     async def _learn(self, broker_id: int, report: Report) -> None:
+        """Ask where the last epoch of a log ended, or the broker for its own high watermark."""
         log = report.log
         assert log is not None and log.base is not None
         base, follower = log.base, log.follower(broker_id)
         try:
-            if self._find_committed is not None:
-                await self._learn_committed(broker_id, log, report, follower)
-            else:
+            if self._find_committed is None:
                 end = await self._find_epoch_end(log.partition, report.last_epoch)
                 log.learn_end_of(report.last_epoch, end, base)
+            else:
+                end_offset = report.end_offset
+                found = await self._find_committed(broker_id, log.partition, end_offset)
+                # What a broker said that went meanwhile is kept no more: nor is its Follower.
+                follower.committed = max(follower.committed, min(found, end_offset))
         except HistoryUnreadable as failure:
             where = f"epoch {report.last_epoch} of partition {log.partition}"
             logger.warning("where %s ended: %s", where, failure)
-
-    async def _learn_committed(
-        self, broker_id: int, log: PartitionLog, report: Report, follower: Follower
-    ) -> None:
-        """Ask the broker itself. What is known of one that went meanwhile is kept no more."""
-        assert self._find_committed is not None
-        found = await self._find_committed(broker_id, log.partition, report.end_offset)
-        follower.committed = max(follower.committed, min(found, report.end_offset))

@@ -148,7 +148,7 @@ class PartitionLog:
         """Return whether only a witness can say where a leader epoch ended; committed: up to where
         the log that ends with it is surely a part of ours, UNKNOWN if that must not count.
         """
-        return self.base is not None and self._end_of(last_epoch, self.base, committed) is None
+        return self.base is not None and self.end_of(last_epoch, committed) is None
 
     def learn_end_of(self, last_epoch: int, end: EpochEnd | None, base: EpochEnd) -> None:
         """Take what a witness said of a leader epoch, asked while this was the base: the newest
@@ -183,13 +183,18 @@ class PartitionLog:
         last_epoch: UNKNOWN for a log without epochs, of which only the end is looked at; committed
         as in lacks_end_of. Source: Partition.readRecords, LeaderEpochFileCache.endOffsetFor.
         """
-        found = None if self.base is None else self._end_of(last_epoch, self.base, committed)
+        found = self.end_of(last_epoch, committed)
         if found is None or (offset <= found.end_offset and found.epoch == last_epoch):
             return None
         return found
 
-    def _end_of(self, last_epoch: int, base: EpochEnd, committed: int) -> EpochEnd | None:
-        """Return the newest epoch of ours that is not after the given, None if not known."""
+    def end_of(self, last_epoch: int, committed: int = UNKNOWN) -> EpochEnd | None:
+        """Return the newest epoch of ours that is not after the given and where it ended, None if
+        that is not known; committed as in lacks_end_of.
+        """
+        base = self.base
+        if base is None:
+            return None
         at = bisect_right(self.epochs, last_epoch, key=lambda one: one[0])
         if at:
             end = self.epochs[at][1] if at < len(self.epochs) else self.end

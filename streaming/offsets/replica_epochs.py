@@ -60,11 +60,10 @@ class ReplicaEpochs:
         broker_id = call.body["replica_id"]
         topics = call.body["topics"]
         reports = await self._reports_of(topics, broker_id)
-        await self._reports.take(broker_id, reports)
-        verdicts = [self._reports.verdict(broker_id, one) for one in reports]
+        verdicts = await self._reports.take(broker_id, reports)
         if all(one.undecided for one in verdicts):
             await self._leader.changed(self._wait_s)
-            verdicts = [self._reports.verdict(broker_id, one) for one in reports]
+            verdicts = self._reports.again(broker_id, reports)
         said = map(_said, reports, verdicts)
         return {
             "topics": [

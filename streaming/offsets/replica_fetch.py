@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from state.protocol_errors import ProtocolError
@@ -18,7 +19,7 @@ from streaming.gateway.calls import Call
 from streaming.gateway.topics_by_id import name_of
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.offsets.follower_reports import FollowerReports, Report
+from streaming.offsets.follower_reports import FollowerReports, Report, Verdict
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import PartitionLog
 from streaming.wire import since
@@ -80,11 +81,13 @@ class ReplicaFetch:
     async def _follow(self, call: Call, broker_id: int) -> Body:
         """Answer when there is news for the broker, or max_wait_ms is over."""
         asked = self._asked(call)
-        await self._reports.take(broker_id, [one.report for one in asked])
-        answers = [self._answer(one, broker_id) for one in asked]
+        reports = [one.report for one in asked]
+        verdicts = await self._reports.take(broker_id, reports)
+        answers = [*map(self._answer, asked, verdicts, repeat(broker_id))]
         if not any(one.news for one in answers):
             await self._leader.changed(call.body["max_wait_ms"] / 1000)
-            answers = [self._answer(one, broker_id) for one in asked]
+            verdicts = self._reports.again(broker_id, reports)
+            answers = [*map(self._answer, asked, verdicts, repeat(broker_id))]
         await asyncio.gather(*map(self._add_older, asked, answers))
         bodies = [answer.body for answer in answers]
         return {"responses": _by_topic(call.body["topics"], bodies)}
@@ -109,9 +112,8 @@ class ReplicaFetch:
         topic_id = topic["topic_id"]
         return "" if topic_id is None else name_of(self._image(), topic_id.bytes)
 
-    def _answer(self, asked: _Asked, broker_id: int) -> _Answer:
+    def _answer(self, asked: _Asked, verdict: Verdict, broker_id: int) -> _Answer:
         request, log = asked.request, asked.report.log
-        verdict = self._reports.verdict(broker_id, asked.report)
         if verdict.error or log is None:
             failed = _failed(request["partition"], int(verdict.error))
             return _Answer(failed, news=not verdict.undecided)

@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from confluent_kafka import Producer
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.errors import InvalidReplicationFactorError
 
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.metadata import ask_metadata
@@ -27,6 +29,7 @@ from tests.e2e.group_clients import (
     PythonClient,
     RdClient,
 )
+from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, KafkaTools
 from tests.fixtures.story import OURSELVES
 from tests.integration.front.harness import put_config
@@ -197,15 +200,30 @@ class Stage:
             thread.stop()
 
 
+def start_with_topic(demo: DemoCluster) -> None:
+    """Start the brokers, and make the topic once one of them that controls knows them all."""
+    demo.embedded.start_brokers()
+    admin: Any = KafkaAdminClient(bootstrap_servers=demo.embedded.bootstrap_servers)
+
+    def made() -> bool:
+        try:
+            admin.create_topics({TOPIC: {"num_partitions": PARTITIONS, "replication_factor": 3}})
+        except InvalidReplicationFactorError:
+            return False
+        return True
+
+    try:
+        wait_for("all brokers", made)
+    finally:
+        admin.close()
+
+
 @contextmanager
 def staged(demo: DemoCluster) -> Iterator[Stage]:
     """Start the brokers, make the topic, and let the first members in; end them."""
-    demo.embedded.start_brokers()
+    start_with_topic(demo)
     first = ["--bootstrap-server", demo.embedded.bootstrap_servers[0]]
-    tools = KafkaTools(NEW, first, demo.folders.root.parent)
-    replicas = ["--partitions", str(PARTITIONS), "--replication-factor", "3"]
-    tools("kafka-topics", "--create", "--topic", TOPIC, *replicas)
-    stage = Stage(demo, tools)
+    stage = Stage(demo, KafkaTools(NEW, first, demo.folders.root.parent))
     try:
         yield stage
     finally:

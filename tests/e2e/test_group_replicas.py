@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
@@ -22,10 +22,10 @@ from streaming.zk.znodes import partition_state_path
 from tests.e2e.demo_cluster import brokers_of
 from tests.e2e.group_clients import TOPIC
 from tests.e2e.group_stage import (
-    PARTITIONS,
     TAKING_GROUPS_OVER,
     committed,
     coordinators,
+    start_with_topic,
     taken_over,
 )
 from tests.e2e.waiting import wait_for
@@ -92,10 +92,7 @@ class Commits:
 
 @pytest.fixture
 def brokers(demo: DemoCluster) -> Iterator[dict[int, KafkaBroker]]:
-    demo.embedded.start_brokers()
-    admin: Any = KafkaAdminClient(bootstrap_servers=demo.embedded.bootstrap_servers)
-    admin.create_topics({TOPIC: {"num_partitions": PARTITIONS, "replication_factor": 3}})
-    admin.close()
+    start_with_topic(demo)
     yield demo.embedded.brokers
     for broker in demo.embedded.brokers.values():
         if broker.running:
