@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -66,8 +66,19 @@ class EmbeddedCluster:
 
     def start_brokers(self, started: Callable[[int], None] = lambda _: None) -> None:
         """Start all brokers side by side and wait until they accept clients."""
-        for broker_id in range(1, self._count + 1):
-            broker = KafkaBroker(
+        self._start(range(1, self._count + 1), started)
+
+    def add_brokers(self, broker_ids: Sequence[int]) -> None:
+        """Start more brokers and wait until they accept clients."""
+        self._start(broker_ids, lambda _: None)
+
+    def forget_broker(self, broker_id: int) -> None:
+        """Let go of a broker that has been stopped for good."""
+        del self.brokers[broker_id]
+
+    def _start(self, broker_ids: Sequence[int], started: Callable[[int], None]) -> None:
+        for broker_id in broker_ids:
+            self.brokers[broker_id] = KafkaBroker(
                 broker_id,
                 self.connect,
                 self._folder / f"broker-{broker_id}",
@@ -75,10 +86,9 @@ class EmbeddedCluster:
                 config=self._config,
                 jars=self._jars,
             )
-            broker.launch()
-            self.brokers[broker_id] = broker
-        for broker_id, broker in self.brokers.items():
-            broker.wait_until_ready()
+            self.brokers[broker_id].launch()
+        for broker_id in broker_ids:
+            self.brokers[broker_id].wait_until_ready()
             started(broker_id)
 
     @property
