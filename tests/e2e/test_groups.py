@@ -7,7 +7,6 @@ is back in a moment.
 
 from __future__ import annotations
 
-import random
 import re
 import signal
 import time
@@ -21,7 +20,8 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.leader import Refusal
 from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
-from tests.e2e.group_clients import TOPIC, RdClient, RestlessClient
+from tests.e2e.group_clients import TOPIC
+from tests.e2e.group_deaths import START_S, die_often
 from tests.e2e.group_stage import (
     PARTITIONS,
     TAKING_GROUPS_OVER,
@@ -50,19 +50,10 @@ LEASE_MS = 10_000
 AWAY_S = 600.0
 """Until it is let back: a job that is not meant to return by itself."""
 
-BACKOFF_S = 0.2
-"""Who is killed on purpose need not wait longer each time."""
-
 REPLACED = "replaced"
 """A topic that is deleted and made again, and a group that commits of it."""
 
 LOOK_S = 2.0
-
-STAYS_S = 3.0
-"""How long a restless member stays."""
-
-START_S = 240.0
-"""A busy machine takes its time to start Spark."""
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -178,31 +169,6 @@ def test_no_commit_is_lost_over_many_deaths(demo: DemoCluster, stage: Stage) -> 
 def test_no_commit_is_lost_over_deaths_of_a_query(demo: DemoCluster, stage: Stage) -> None:
     """Also of one that has not come back from the last."""
     die_often(demo, stage, QUERY_DEATHS, LOOKED_AT)
-
-
-def die_often(demo: DemoCluster, stage: Stage, deaths: int, looked_at: float) -> None:
-    """Front, job, or both die at any moment, also while groups are taken over or rebalance; in the
-    end the brokers have what was acknowledged, too.
-    """
-    chance = random.Random(deaths)
-    demo.start_ours()
-    wait_for("our leadership", lambda: taken_over(demo), START_S)
-    stage.join_others()
-    stage.join("restless", RdClient(stage.brokers, "restless"))
-    anew = RestlessClient(lambda: RdClient(stage.brokers, "restless"), STAYS_S)
-    stage.join("restless", anew)
-    for _ in range(deaths):
-        for role in chance.choice([(JOB,), (FRONT,), (JOB, FRONT), (FRONT, JOB)]):
-            demo.supervisor.kill(role)
-            demo.supervisor.roles[role].back_off.next_s = BACKOFF_S
-        time.sleep(chance.choice([0, 1, 5, 20]))
-        if chance.random() < looked_at:
-            stage.check()
-    wait_for("our leadership", lambda: taken_over(demo), START_S)
-    stage.check()
-    demo.kill_ours()
-    wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
-    stage.check()
 
 
 def commits_wait_for_enough_in_sync(demo: DemoCluster, session: ZkSession, stage: Stage) -> None:

@@ -14,6 +14,7 @@ from streaming.demo.cluster import DemoCluster
 from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
 from tests.e2e.demo_cluster import brokers_of, start_again
+from tests.e2e.group_deaths import START_S, die_often
 from tests.e2e.group_stage import (
     TAKING_GROUPS_OVER,
     Stage,
@@ -26,7 +27,7 @@ from tests.e2e.random_checks import wait_until_finished
 from tests.e2e.upgrading import Step, raise_brokers, raise_ours
 from tests.e2e.waiting import wait_for
 
-START_S = 240.0
+DEATHS = 50
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -113,3 +114,12 @@ def test_groups_live_through_a_protocol_that_is_raised(
         step(demo, session)
         wait_for("our leadership", lambda: taken_over(demo), START_S)
         stage.check()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7_200)
+@pytest.mark.parametrize(
+    "demo", [brokers_of("2.4.1", "2.4", cluster=TAKING_GROUPS_OVER)], indirect=True
+)
+def test_no_commit_is_lost_over_many_deaths(demo: DemoCluster, stage: Stage) -> None:
+    die_often(demo, stage, DEATHS, looked_at=0.6)
