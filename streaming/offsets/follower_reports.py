@@ -85,18 +85,29 @@ class FollowerReports:
         """Note how far a broker is in each partition, learn what is needed to judge that, and
         return what it is to be told.
         """
+        before = self._leader.broker_epoch(broker_id)
         verdicts = [self._judge(broker_id, one, learned=False) for one in reports]
         judged = zip(reports, verdicts, strict=True)
-        if unclear := [report for report, verdict in judged if verdict.unclear]:
-            await asyncio.gather(*(self._learn(broker_id, one) for one in unclear))
-            return self.again(broker_id, reports)
+        if questions := [
+            self._learn(broker_id, report, log, log.base, log.follower(broker_id))
+            for report, verdict in judged
+            if verdict.unclear and (log := report.log) is not None and log.base is not None
+        ]:
+            await asyncio.gather(*questions)
+            if self._leader.broker_epoch(broker_id) != before:
+                return [_UNDECIDED] * len(reports)  # who asked is gone, and may be back with less
+            return [self._judge(broker_id, one, learned=True) for one in reports]
         return verdicts
 
     def again(self, broker_id: int, reports: Sequence[Report]) -> list[Verdict]:
-        """Return what a broker is to be told now of reports that were taken."""
-        return [self._judge(broker_id, one, learned=True) for one in reports]
+        """Return what a broker is to be told now of reports that were taken; how far it is was
+        noted then.
+        """
+        return [self._judge(broker_id, one, learned=True, noted=True) for one in reports]
 
-    def _judge(self, broker_id: int, report: Report, *, learned: bool) -> Verdict:
+    def _judge(
+        self, broker_id: int, report: Report, *, learned: bool, noted: bool = False
+    ) -> Verdict:
         """Note how far a broker is, and return what it is to be told; learned: whether all has been
         asked that can be.
         """
@@ -110,12 +121,13 @@ class FollowerReports:
         facts = self._leader.facts.get(log.partition)
         if facts is None or broker_id not in facts.replicas:
             return self._compared(broker_id, log, report, None) if log.begun else _UNDECIDED
-        if not log.begun:  # it may begin by that
+        if not log.begun and not noted:  # it may begin by that
             self._leader.fetched(log, broker_id, report.end_offset, report.last_epoch)
         if not log.begun and broker_id not in facts.in_sync:
             return _UNDECIDED
         verdict = self._compared(broker_id, log, report, facts if learned else None)
-        self._note(broker_id, log, report, verdict)
+        if not noted or verdict.parts_at is not None:
+            self._note(broker_id, log, report, verdict)
         # A broker takes no notice of an epoch of -1, and would ask again at once.
         told = verdict.parts_at is None or verdict.parts_at.epoch != UNKNOWN
         return verdict if told else _UNDECIDED
@@ -149,11 +161,12 @@ class FollowerReports:
             return Verdict(parts_at=shared)
         return _AGREED if log.begun else _UNDECIDED
 
-    async def _learn(self, broker_id: int, report: Report) -> None:
-        """Ask where the last epoch of a log ended, or the broker for its own high watermark."""
-        log = report.log
-        assert log is not None and log.base is not None
-        base, follower = log.base, log.follower(broker_id)
+    async def _learn(
+        self, broker_id: int, report: Report, log: PartitionLog, base: EpochEnd, follower: Follower
+    ) -> None:
+        """Ask where the last epoch of a log ended, or the broker for its own high watermark; base
+        and follower: of the log when it was looked at.
+        """
         try:
             if self._find_committed is None:
                 end = await self._find_epoch_end(log.partition, report.last_epoch)
@@ -161,7 +174,6 @@ class FollowerReports:
             else:
                 end_offset = report.end_offset
                 found = await self._find_committed(broker_id, log.partition, end_offset)
-                # What a broker said that went meanwhile is kept no more: nor is its Follower.
                 follower.committed = max(follower.committed, min(found, end_offset))
         except HistoryUnreadable as failure:
             where = f"epoch {report.last_epoch} of partition {log.partition}"

@@ -34,8 +34,9 @@ class Asking(Led):
         self.ends = {1: 10, 2: 10, 3: 10}
         self.committed: dict[int, int] = {}
         self.told = told
-        reports = FollowerReports(self.leader, self._epoch_end, None if told else self._committed)
-        self.epochs = ReplicaEpochs(self.leader, reports, self._log_ends, wait_s=WAIT_S)
+        find_committed = None if told else self._committed
+        self.reports = FollowerReports(self.leader, self._epoch_end, find_committed)
+        self.epochs = ReplicaEpochs(self.leader, self.reports, self._log_ends, wait_s=WAIT_S)
 
     async def _epoch_end(self, partition: int, last_epoch: int) -> EpochEnd:
         assert self.told is not None
@@ -216,6 +217,27 @@ def test_what_another_start_of_a_broker_has_is_not_taken_for_that_of_who_asked()
         led.epochs._find_log_ends = restarts
         assert await led.asks_at_once(2) == COME_AGAIN
         assert led.leader.logs[0].follower(2).position == UNKNOWN
+
+    run(scenario)
+
+
+def test_who_went_while_it_was_asked_has_said_nothing() -> None:
+    async def scenario(led: Asking) -> None:
+        led.shrink([1, 3])
+        for broker in (LEADER, 3):
+            await led.asks_at_once(broker, OLDER + 1)
+        log = led.leader.logs[0]
+        assert log.begun
+
+        async def goes(broker: int, partition: int, end: int) -> int:
+            led.cluster.happen("broker_registrations_changed", "", {"unregistered": [broker]})
+            led.look()
+            return end
+
+        led.reports._find_committed = goes
+        assert await led.asks_at_once(2) == COME_AGAIN
+        assert log.follower(2).committed == UNKNOWN
+        assert log.follower(2).position == UNKNOWN
 
     run(scenario)
 
