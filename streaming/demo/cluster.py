@@ -59,9 +59,11 @@ class DemoCluster:
         version: str = DEFAULT_VERSION,
         broker_config: Mapping[str, str] | None = None,
         zookeeper: Callable[[Path], ZooKeeperServers] = EmbeddedZooKeeper,
+        log_dirs: int = 1,
     ) -> None:
         """Start ZooKeeper, made with its folder; options are --config and --set options for front
-        and job, broker_config overrides broker properties.
+        and job, broker_config overrides broker properties, log_dirs is on how many disks each
+        broker has its logs.
 
         Kafka's jars must be in the cache, or are fetched without a word. Raises JavaMissing,
         JavaTooOld, ArtifactsUnavailable, ChildDied, NotReady.
@@ -73,6 +75,7 @@ class DemoCluster:
             version,
             config=dict(broker_config or {}),
             zookeeper=zookeeper,
+            log_dirs=log_dirs,
         )
         (self._gateway_port,) = free_ports(1)
         ours = [f"gateway.port={self._gateway_port}", *_SETTINGS, *self.embedded.settings()]

@@ -40,7 +40,7 @@ class KafkaBroker(EmbeddedServer):
 
     Two plaintext listeners on loopback: CLIENT, and INTERNAL for the brokers and the controller
     (inter.broker.listener.name); with single_listener there is only CLIENT, for both. `config`
-    overrides any broker property.
+    overrides any broker property; log_dirs: on how many disks the logs are.
     """
 
     def __init__(
@@ -54,9 +54,11 @@ class KafkaBroker(EmbeddedServer):
         single_listener: bool = False,
         jars: Path | None = None,
         jvm_options: Sequence[str] = SMALL_JVM,
+        log_dirs: int = 1,
     ) -> None:
         super().__init__(f"broker {broker_id}", data_dir, data_dir / "broker.log")
         self.broker_id = broker_id
+        self.log_dirs = [data_dir / f"logs{number or ''}" for number in range(log_dirs)]
         self.version = version
         ports = free_ports(1 if single_listener else 2)
         self.client_port = ports[0]
@@ -131,7 +133,7 @@ class KafkaBroker(EmbeddedServer):
             **_DEFAULTS,
             "broker.id": str(self.broker_id),
             "zookeeper.connect": zookeeper,
-            "log.dirs": str(self.data_dir.resolve() / "logs"),
+            "log.dirs": ",".join(str(folder.resolve()) for folder in self.log_dirs),
             "listeners": ",".join(f"{n}://{LOOPBACK}:{p}" for n, p in listeners.items()),
             "listener.security.protocol.map": ",".join(f"{n}:PLAINTEXT" for n in listeners),
             "inter.broker.listener.name": "CLIENT" if single_listener else "INTERNAL",

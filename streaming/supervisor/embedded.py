@@ -51,14 +51,16 @@ class EmbeddedCluster:
         *,
         config: dict[str, str] | None = None,
         zookeeper: Callable[[Path], ZooKeeperServers] = EmbeddedZooKeeper,
+        log_dirs: int = 1,
     ) -> None:
         """Fetch the broker's jars if need be and start ZooKeeper, made with its folder; brokers
-        come with `start_brokers`.
+        come with `start_brokers`. log_dirs: on how many disks each has its logs.
         """
         self._folder = folder
         self._version = version
         self._config = config or {}
         self._count = brokers
+        self._log_dirs = log_dirs
         self._jars = kafka_jars(version)
         self.zookeeper = zookeeper(folder / "zookeeper")
         self.connect = self.zookeeper.start()
@@ -85,6 +87,7 @@ class EmbeddedCluster:
                 version=self._version,
                 config=self._config,
                 jars=self._jars,
+                log_dirs=self._log_dirs,
             )
             self.brokers[broker_id].launch()
         for broker_id in broker_ids:

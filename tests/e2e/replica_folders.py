@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ class ReplicaFolder:
 def replica_folders(demo: DemoCluster) -> Iterator[ReplicaFolder]:
     """Return all that are not on their way out."""
     for id_, broker in demo.embedded.brokers.items():
-        for path in (broker.data_dir / "logs").iterdir():
+        for path in itertools.chain.from_iterable(map(Path.iterdir, broker.log_dirs)):
             if path.is_dir() and (name := _FOLDER.fullmatch(path.name)):
                 yield ReplicaFolder(id_, name["topic"], int(name["partition"]), path)
 
