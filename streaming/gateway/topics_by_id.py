@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from state.topic_ids import topic_id_to_text
+from streaming.gateway.calls import Call
 from streaming.gateway.ports import ReplyBody
 from streaming.image.cluster_image import ClusterImage
+from streaming.wire import since
+from streaming.wire.schema_codec import Body
 
 
 def name_of(image: ClusterImage | None, topic_id: bytes) -> str:
     """Return the name of the topic with an id, "" when nobody knows it."""
     text = topic_id_to_text(topic_id)
     return "" if image is None or text is None else image.topic_name(text) or ""
+
+
+def fetched_topic(call: Call, topic: Body, image: ClusterImage | None) -> str:
+    """Return the name of a topic that a Fetch asks for, "" when nobody knows its id."""
+    if call.version < since.FETCH_TOPIC_IDS:
+        return str(topic["topic"])
+    topic_id = topic["topic_id"]
+    return "" if topic_id is None else name_of(image, topic_id.bytes)
 
 
 async def reply_by_id(

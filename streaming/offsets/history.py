@@ -27,6 +27,7 @@ from streaming.offsets.history_connection import (
 )
 from streaming.offsets.leader import OffsetsLeader
 from streaming.security.connector import Connector
+from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
 
@@ -129,6 +130,32 @@ class History:
                 found = await connection.fetch(partition, end, 1, max_wait_ms=0)
             _check(source, partition, end, found)
         return found.high_watermark
+
+    async def fetched(self, partition: int, offset: int, max_bytes: int, isolation: int) -> Body:
+        """Return what a broker in sync says to a consumer of this isolation level that fetches from
+        an offset which is safe.
+
+        Raises HistoryUnreadable.
+        """
+        source = self._holding(partition, offset)
+        with self._noting_failure(partition, source):
+            async with self._connection(source) as connection:
+                found = await connection.fetch(
+                    partition, offset, max_bytes, max_wait_ms=0, isolation_level=isolation
+                )
+        return found.said
+
+    async def offset_at(self, partition: int, timestamp: int) -> Body:
+        """Return what a broker in sync says of the first record of a time, or later.
+
+        Raises HistoryUnreadable.
+        """
+        facts = self._leader.facts.get(partition)
+        in_sync = () if facts is None else facts.in_sync
+        source = self._source(partition, in_sync, f"partition {partition}")
+        with self._noting_failure(partition, source):
+            async with self._connection(source) as connection:
+                return await connection.offset_at(partition, timestamp)
 
     async def whole(self, partition: int, end: int) -> AsyncGenerator[bytes]:
         """Yield a partition's whole batches from its beginning up to an offset, in pieces, all of

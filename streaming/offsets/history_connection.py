@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 OFFSET_OUT_OF_RANGE = 1
 _LIST_OFFSETS_VERSION = 4
-_EARLIEST = -2
-_LATEST = -1
+EARLIEST = -2
+LATEST = -1
 _ANY_EPOCH = -1
 _FETCH_MAX_BYTES = 55 * 1024 * 1024  # what a broker says at most unless configured (KIP-541)
 _MAX_WAIT_MS = 100
@@ -55,13 +55,14 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """What a broker answers about one partition; diverging: what it has up to the last epoch that
-    was named, if that is less.
+    was named, if that is less; said: all of it, as it was said.
     """
 
     records: bytes
     error: int
     high_watermark: int
     diverging: EpochEnd | None
+    said: Body
 
 
 class HistoryConnection:
@@ -92,6 +93,7 @@ class HistoryConnection:
         last_epoch: int = UNKNOWN,
         *,
         max_wait_ms: int = _MAX_WAIT_MS,
+        isolation_level: int = 0,
     ) -> Fetched:
         """Return what there is; the first batch may begin before offset. last_epoch: of the record
         before the offset, which versions before 12 do not say.
@@ -103,6 +105,7 @@ class HistoryConnection:
         body: Body = {
             "replica_id": _DEBUGGING,
             "max_wait_ms": max_wait_ms,
+            "isolation_level": isolation_level,
             "min_bytes": 1,
             "max_bytes": max_bytes,
             "rack_id": CLIENT_ID,
@@ -125,7 +128,9 @@ class HistoryConnection:
         one = _about(partition, await self._fetch(body))
         parts = one["diverging_epoch"]
         diverging = None if parts is None else EpochEnd(parts["epoch"], parts["end_offset"])
-        return Fetched(one["records"] or b"", one["error_code"], one["high_watermark"], diverging)
+        return Fetched(
+            one["records"] or b"", one["error_code"], one["high_watermark"], diverging, one
+        )
 
     async def _fetch(self, body: Body) -> Sequence[Body]:
         """Return what is said of topics. A broker that throttles consumers says nothing of them,
@@ -157,17 +162,23 @@ class HistoryConnection:
 
     async def earliest(self, partition: int) -> int:
         """Return where a partition begins; raises HistoryUnreadable."""
-        (one,) = await self._offsets({partition: _ANY_EPOCH}, _EARLIEST)
+        return int((await self.offset_at(partition, EARLIEST))["offset"])
+
+    async def offset_at(self, partition: int, timestamp: int) -> Body:
+        """Return what is said of the first record of a time, or later; raises HistoryUnreadable."""
+        (one,) = await self._offsets({partition: _ANY_EPOCH}, timestamp)
         if one["error_code"]:
             error = error_text(one["error_code"])
-            raise HistoryUnreadable(f"start of partition {partition}: error {error}")
-        return int(one["offset"])
+            raise HistoryUnreadable(
+                f"offset at {timestamp} of partition {partition}: error {error}"
+            )
+        return one
 
     async def ends(self, epochs: Mapping[int, int]) -> dict[int, int]:
         """Return where the broker's logs end, of those partitions (number: leader epoch) that it
         follows under that epoch; raises HistoryUnreadable.
         """
-        said = await self._offsets(epochs, _LATEST)
+        said = await self._offsets(epochs, LATEST)
         return {one["partition_index"]: one["offset"] for one in said if not one["error_code"]}
 
     async def _offsets(self, epochs: Mapping[int, int], timestamp: int) -> list[Body]:

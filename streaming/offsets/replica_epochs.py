@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from streaming.gateway import not_leader
 from streaming.gateway.calls import Call
 from streaming.internal_topics import GROUP_TOPIC
+from streaming.offsets.consumer_reads import ConsumerReads
 from streaming.offsets.follower import UNKNOWN, EpochEnd
 from streaming.offsets.follower_reports import FollowerReports, Report, Verdict
 from streaming.offsets.history_connection import HistoryUnreadable
@@ -42,21 +42,23 @@ class ReplicaEpochs:
         leader: OffsetsLeader,
         reports: FollowerReports,
         find_log_ends: FindLogEnds,
+        consumers: ConsumerReads,
         *,
         wait_s: float = WAIT_S,
     ) -> None:
-        """Take what is led, who judges followers' logs, and how far these go; wait_s: for how long
-        a broker waits for others to say how far they are.
+        """Take what is led, who judges followers' logs, how far these go, and who reads for
+        consumers; wait_s: for how long a broker waits for others to say how far they are.
         """
+        self._consumers = consumers
         self._wait_s = wait_s
         self._leader = leader
         self._reports = reports
         self._find_log_ends = find_log_ends
 
     async def handle(self, call: Call) -> Body:
-        """Answer followers; consumers get NOT_LEADER_OR_FOLLOWER, as they may read none of it."""
+        """Answer followers; consumers are answered by who reads for them."""
         if call.version < since.EPOCHS_REPLICA_ID or call.body["replica_id"] < 0:
-            return await not_leader.offsets_for_leader_epoch(call)
+            return await self._consumers.offsets_for_leader_epoch(call)
         broker_id = call.body["replica_id"]
         topics = call.body["topics"]
         reports = await self._reports_of(topics, broker_id)

@@ -14,15 +14,14 @@ from itertools import repeat
 from typing import Any
 
 from state.protocol_errors import ProtocolError
-from streaming.gateway import not_leader
 from streaming.gateway.calls import Call
-from streaming.gateway.topics_by_id import name_of
+from streaming.gateway.topics_by_id import fetched_topic
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
+from streaming.offsets.consumer_reads import ConsumerReads
 from streaming.offsets.follower_reports import FollowerReports, Report, Verdict
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import PartitionLog
-from streaming.wire import since
 from streaming.wire.schema_codec import Body
 
 ReadHistory = Callable[[int, int, int], Awaitable[bytes]]
@@ -61,22 +60,24 @@ class ReplicaFetch:
         image: Callable[[], ClusterImage | None],
         reports: FollowerReports,
         read_history: ReadHistory,
+        consumers: ConsumerReads,
     ) -> None:
-        """Take what is led, how topic ids are known, who judges followers' logs, and where older
-        records are read.
+        """Take what is led, how topic ids are known, who judges followers' logs, where older
+        records are read, and who reads for consumers.
         """
+        self._consumers = consumers
         self._leader = leader
         self._image = image
         self._reports = reports
         self._read_history = read_history
 
     async def handle(self, call: Call) -> Body:
-        """Answer followers; consumers get NOT_LEADER_OR_FOLLOWER, as they may read none of it."""
+        """Answer followers; consumers are answered by who reads for them."""
         state = call.body["replica_state"]
         replica = call.body["replica_id"] if state is None else state["replica_id"]
         if replica > _CONSUMER:
             return await self._follow(call, replica)
-        return await not_leader.fetch(call)
+        return await self._consumers.fetch(call)
 
     async def _follow(self, call: Call, broker_id: int) -> Body:
         """Answer when there is news for the broker, or max_wait_ms is over."""
@@ -95,7 +96,7 @@ class ReplicaFetch:
     def _asked(self, call: Call) -> list[_Asked]:
         found = []
         for topic in call.body["topics"]:
-            led = self._name(call, topic) == GROUP_TOPIC
+            led = fetched_topic(call, topic, self._image()) == GROUP_TOPIC
             for request in topic["partitions"]:
                 report = Report(
                     self._leader.logs.get(request["partition"]) if led else None,
@@ -105,12 +106,6 @@ class ReplicaFetch:
                 )
                 found.append(_Asked(request, report))
         return found
-
-    def _name(self, call: Call, topic: Body) -> str:
-        if call.version < since.FETCH_TOPIC_IDS:
-            return str(topic["topic"])
-        topic_id = topic["topic_id"]
-        return "" if topic_id is None else name_of(self._image(), topic_id.bytes)
 
     def _answer(self, asked: _Asked, verdict: Verdict, broker_id: int) -> _Answer:
         request, log = asked.request, asked.report.log

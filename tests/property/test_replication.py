@@ -56,8 +56,10 @@ class Replication(Led):
         reports = FollowerReports(
             self.leader, self.epoch_end, None if self.told else self.committed
         )
-        self.fetching = ReplicaFetch(self.leader, self.cluster.image, reports, self.older)
-        self.asking = ReplicaEpochs(self.leader, reports, self.log_ends, wait_s=0)
+        self.fetching = ReplicaFetch(
+            self.leader, self.cluster.image, reports, self.older, self.consumers
+        )
+        self.asking = ReplicaEpochs(self.leader, reports, self.log_ends, self.consumers, wait_s=0)
         self.maintenance = IsrMaintenance(
             self.leader, self.cluster, lag_max_s=LAG_S, timeout_s=10.0
         )

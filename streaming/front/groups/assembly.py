@@ -21,6 +21,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.api import NewRecord
 from streaming.log.events import AppendEvents, event
+from streaming.offsets.consumer_reads import ConsumerReads
 from streaming.offsets.follower_reports import FollowerReports
 from streaming.offsets.history import History
 from streaming.offsets.isr_maintenance import IsrMaintenance
@@ -111,11 +112,13 @@ class Groups:
         history = self._history
         find_committed = None if history.epochs_told else history.committed
         reports = FollowerReports(self.leader, history.epoch_end, find_committed)
-        fetch = ReplicaFetch(self.leader, self._view.image, reports, history.read)
-        epochs = ReplicaEpochs(self.leader, reports, history.log_ends)
+        consumers = ConsumerReads(self.leader, self._view.image, history)
+        fetch = ReplicaFetch(self.leader, self._view.image, reports, history.read, consumers)
+        epochs = ReplicaEpochs(self.leader, reports, history.log_ends, consumers)
         return {
             **group_apis(self._requests),
             ApiKey.FETCH: fetch.handle,
+            ApiKey.LIST_OFFSETS: consumers.list_offsets,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: epochs.handle,
             ApiKey.WRITE_TXN_MARKERS: self._markers.handle,
         }

@@ -11,6 +11,7 @@ from streaming.wire.apis import ApiKey
 
 RULES: Mapping[int, Rule] = {
     ApiKey.FETCH: topics.fetch,
+    ApiKey.LIST_OFFSETS: topics.list_offsets,
     ApiKey.METADATA: metadata.metadata,
     ApiKey.CONTROLLED_SHUTDOWN: cluster.needs(
         Operation.CLUSTER_ACTION, cluster.refused_at_once(remaining_partitions=[])
@@ -70,7 +71,6 @@ RULES: Mapping[int, Rule] = {
 FREE = frozenset(
     {
         ApiKey.PRODUCE,
-        ApiKey.LIST_OFFSETS,
         ApiKey.SASL_HANDSHAKE,
         ApiKey.API_VERSIONS,
         ApiKey.SASL_AUTHENTICATE,

@@ -157,6 +157,30 @@ def fetch(asked: Asked) -> Verdict:
     return each(asked, "topics", permitted, "responses", refusal)
 
 
+def list_offsets(asked: Asked) -> Verdict:
+    """Let who may describe a topic."""
+    denied: Body = {
+        "error_code": ProtocolError.TOPIC_AUTHORIZATION_FAILED,
+        "timestamp": -1,
+        "offset": -1,
+    }
+
+    def refusal(one: Body) -> Body:
+        numbers = [partition["partition_index"] for partition in one["partitions"]]
+        return {
+            "name": one["name"],
+            "partitions": [denied | {"partition_index": number} for number in numbers],
+        }
+
+    return each(
+        asked,
+        "topics",
+        lambda one: asked.may_with_topic(Operation.DESCRIBE, one["name"]),
+        "topics",
+        refusal,
+    )
+
+
 def offsets_for_leader_epoch(asked: Asked) -> Verdict:
     """Let followers, which act for the cluster, and who may describe a topic."""
     by_follower = asked.body.get("replica_id", -1) >= 0

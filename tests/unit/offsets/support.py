@@ -9,6 +9,8 @@ from state.topic_ids import topic_id_from_text
 from streaming.gateway.calls import BoundListener, Call
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.batches import BatchRecord, encode_batch
+from streaming.offsets.consumer_reads import ConsumerReads
+from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.leader import OffsetsLeader
 from streaming.wire.apis import ApiKey
 from streaming.wire.requests import RequestHeader
@@ -22,6 +24,42 @@ OLDER = 0
 """A leader epoch before ours."""
 
 
+class Followers:
+    """What brokers in sync say to consumers. said: (partition, offset, bytes, isolation level) and
+    (partition, timestamp) that were asked.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, ...]] = []
+        self.records = b""
+        self.error = 0
+        self.stable = 7
+        self.offset = 3
+        self.unreadable = False
+
+    async def fetched(
+        self, partition: int, offset: int, max_bytes: int, isolation: int
+    ) -> dict[str, Any]:
+        self._note(partition, offset, max_bytes, isolation)
+        return {
+            "error_code": self.error,
+            "last_stable_offset": self.stable,
+            "log_start_offset": 1,
+            "aborted_transactions": None,
+            "records": self.records,
+        }
+
+    async def offset_at(self, partition: int, timestamp: int) -> dict[str, Any]:
+        self._note(partition, timestamp)
+        offset = {"offset": self.offset, "timestamp": timestamp, "leader_epoch": OLDER}
+        return {"error_code": 0, **offset}
+
+    def _note(self, *asked: int) -> None:
+        self.asked.append(asked)
+        if self.unreadable:
+            raise HistoryUnreadable("no broker in sync has it")
+
+
 class Led:
     """Two partitions on brokers 1, 2 and 3, taken over; now_s is the clock."""
 
@@ -32,6 +70,8 @@ class Led:
         topic_id = self.cluster.create(GROUP_TOPIC, [[1, 2, 3], [2, 3, 1]])
         self.topic_id = topic_id_from_text(topic_id)
         self.leader = OffsetsLeader(lambda: self.now_s, lambda: self.min_insync_replicas)
+        self.followers = Followers()
+        self.consumers = ConsumerReads(self.leader, self.cluster.image, self.followers)
         self.look()
         self.lead()
 

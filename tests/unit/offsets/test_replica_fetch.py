@@ -31,7 +31,9 @@ class Fetching(Led):
         self.older = b"older records"
         self.ends: dict[int, EpochEnd] = {}
         reports = FollowerReports(self.leader, self._epoch_end, None)
-        self.replica_fetch = ReplicaFetch(self.leader, self.cluster.image, reports, self._read)
+        self.replica_fetch = ReplicaFetch(
+            self.leader, self.cluster.image, reports, self._read, self.consumers
+        )
 
     async def _read(self, partition: int, offset: int, max_bytes: int) -> bytes:
         self.history.append((partition, offset, max_bytes))
@@ -206,17 +208,6 @@ def test_other_partitions_are_not_led() -> None:
     async def scenario(led: Fetching) -> None:
         led.begin()
         assert (await led.ask(partition=7))["error_code"] == ProtocolError.NOT_LEADER_OR_FOLLOWER
-
-    run(scenario)
-
-
-def test_consumers_may_read_nothing() -> None:
-    async def scenario(led: Fetching) -> None:
-        led.begin()
-        for version in (12, FETCH_VERSION):
-            body = await led.replica_fetch.handle(led.asked({}, version, broker=-1))
-            (answer,) = body["responses"][0]["partitions"]
-            assert answer["error_code"] == ProtocolError.NOT_LEADER_OR_FOLLOWER
 
     run(scenario)
 

@@ -1,0 +1,209 @@
+"""Answers consumers of the partitions that this node leads: monitors of lag read commits there.
+
+What is safe, and no more, is read for them from a broker in sync that follows us; nothing of it is
+here. Source: KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages, handleListOffsetRequest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from state.protocol_errors import ProtocolError
+from streaming.gateway.calls import Call
+from streaming.gateway.topics_by_id import fetched_topic
+from streaming.image.cluster_image import ClusterImage
+from streaming.internal_topics import GROUP_TOPIC
+from streaming.offsets.history_connection import (
+    EARLIEST,
+    LATEST,
+    OFFSET_OUT_OF_RANGE,
+    HistoryUnreadable,
+)
+from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.partition_log import PartitionLog
+from streaming.wire.schema_codec import Body
+
+logger = logging.getLogger(__name__)
+
+ANSWER_MAX_BYTES = 4 * 1024 * 1024
+"""What is read for one request; the rest is asked for again."""
+
+_NOT_LED = int(ProtocolError.NOT_LEADER_OR_FOLLOWER)
+_NOTHING = -1
+_ANY_EPOCH = -1
+_READ_COMMITTED = 1
+
+
+class ReadsFollowers(Protocol):
+    """Reads from brokers in sync: streaming.offsets.history. Raises HistoryUnreadable."""
+
+    async def fetched(self, partition: int, offset: int, max_bytes: int, isolation: int) -> Body:
+        """Return what one says to a consumer that fetches from an offset."""
+
+    async def offset_at(self, partition: int, timestamp: int) -> Body:
+        """Return what one says of the first record of a time, or later."""
+
+
+class ConsumerReads:
+    """What a consumer gets of the partitions that are led."""
+
+    def __init__(
+        self,
+        leader: OffsetsLeader,
+        image: Callable[[], ClusterImage | None],
+        followers: ReadsFollowers,
+    ) -> None:
+        """Take what is led, how topic ids are known, and what reads from followers."""
+        self._leader = leader
+        self._image = image
+        self._followers = followers
+
+    async def fetch(self, call: Call) -> Body:
+        """Answer with records once there are any, or when max_wait_ms is over."""
+        now_s = asyncio.get_running_loop().time
+        until_s = now_s() + call.body["max_wait_ms"] / 1000
+        topics = call.body["topics"]
+        names = [fetched_topic(call, topic, self._image()) for topic in topics]
+        while True:
+            budget = _Budget(min(call.body["max_bytes"], ANSWER_MAX_BYTES))
+            isolation = call.body["isolation_level"]
+            read = [
+                [await self._read(name, one, isolation, budget) for one in topic["partitions"]]
+                for name, topic in zip(names, topics, strict=True)
+            ]
+            news = any(one["error_code"] or one["records"] for of in read for one in of)
+            left_s = until_s - now_s()
+            if news or left_s <= 0:
+                return {
+                    "responses": [_of(topic, of) for topic, of in zip(topics, read, strict=True)]
+                }
+            await self._leader.changed(left_s)
+
+    async def list_offsets(self, call: Call) -> Body:
+        """Answer where partitions begin, where what is safe ends, and what is of a time or later;
+        other questions get UNSUPPORTED_VERSION.
+        """
+        isolation = call.body["isolation_level"]
+        return {
+            "topics": [
+                {
+                    "name": topic["name"],
+                    "partitions": [
+                        {"partition_index": one["partition_index"]}
+                        | await self._offset(topic["name"], one, isolation)
+                        for one in topic["partitions"]
+                    ],
+                }
+                for topic in call.body["topics"]
+            ]
+        }
+
+    async def offsets_for_leader_epoch(self, call: Call) -> Body:
+        """Answer that all which is safe stands: no more was read, and it is never cut off."""
+        return {
+            "topics": [
+                {
+                    "topic": topic["topic"],
+                    "partitions": [
+                        {"partition": one["partition"]} | self._epoch_end(topic["topic"], one)
+                        for one in topic["partitions"]
+                    ],
+                }
+                for topic in call.body["topics"]
+            ]
+        }
+
+    def _led(self, topic: str, partition: int, epoch: int) -> PartitionLog | int:
+        """Return the log of a partition that is led under this leader epoch, or an error."""
+        log = self._leader.logs.get(partition) if topic == GROUP_TOPIC else None
+        if log is None or not log.begun:
+            return _NOT_LED
+        if epoch in (_ANY_EPOCH, log.epoch):
+            return log
+        older = epoch < log.epoch
+        return int(
+            ProtocolError.FENCED_LEADER_EPOCH if older else ProtocolError.UNKNOWN_LEADER_EPOCH
+        )
+
+    async def _read(self, topic: str, asked: Body, isolation: int, budget: _Budget) -> Body:
+        number, offset = asked["partition"], asked["fetch_offset"]
+        log = self._led(topic, number, asked["current_leader_epoch"])
+        if isinstance(log, int):
+            return _failed(number, log)
+        if offset > log.end:
+            return _failed(number, OFFSET_OUT_OF_RANGE)
+        if offset >= log.high_watermark or budget.left <= 0:
+            safe = log.high_watermark
+            return _failed(number, 0) | {"high_watermark": safe, "last_stable_offset": safe}
+        wanted = min(asked["partition_max_bytes"], budget.left)
+        try:
+            found = await self._followers.fetched(number, offset, wanted, isolation)
+        except HistoryUnreadable as failure:
+            logger.warning("partition %d for a consumer: %s", number, failure)
+            return _failed(number, _NOT_LED)
+        budget.left -= len(found["records"] or b"")
+        names = ("error_code", "last_stable_offset", "log_start_offset", "aborted_transactions")
+        said = {name: found[name] for name in names}
+        records = found["records"] or b""
+        return (
+            _failed(number, 0) | said | {"high_watermark": log.high_watermark, "records": records}
+        )
+
+    async def _offset(self, topic: str, asked: Body, isolation: int) -> Body:
+        log = self._led(topic, asked["partition_index"], asked["current_leader_epoch"])
+        if isinstance(log, int):
+            return {"error_code": log}
+        timestamp = asked["timestamp"]
+        if timestamp < EARLIEST:
+            return {"error_code": int(ProtocolError.UNSUPPORTED_VERSION)}
+        try:
+            if timestamp == LATEST:
+                end = await self._safe_end(log, isolation)
+                return {"error_code": 0, "offset": end, "leader_epoch": log.epoch}
+            found = await self._followers.offset_at(log.partition, timestamp)
+        except HistoryUnreadable as failure:
+            logger.warning("offsets of partition %d: %s", log.partition, failure)
+            return {"error_code": _NOT_LED}
+        if timestamp != EARLIEST and found["offset"] >= log.high_watermark:
+            return {"error_code": 0}
+        return {name: found[name] for name in ("error_code", "offset", "timestamp", "leader_epoch")}
+
+    async def _safe_end(self, log: PartitionLog, isolation: int) -> int:
+        """Return where that ends which a consumer may read."""
+        safe = log.high_watermark
+        if isolation != _READ_COMMITTED or safe == 0:
+            return safe
+        found = await self._followers.fetched(log.partition, safe - 1, 1, isolation)
+        return min(safe, int(found["last_stable_offset"]))
+
+    def _epoch_end(self, topic: str, asked: Body) -> Body:
+        log = self._led(topic, asked["partition"], asked["current_leader_epoch"])
+        if isinstance(log, int):
+            return {"error_code": log}
+        epoch = asked["leader_epoch"]
+        return {"error_code": 0, "leader_epoch": epoch, "end_offset": log.high_watermark}
+
+
+class _Budget:
+    """How many bytes an answer may still have."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
+def _failed(partition: int, error: int) -> Body:
+    return {
+        "partition_index": partition,
+        "error_code": error,
+        "high_watermark": _NOTHING,
+        "last_stable_offset": _NOTHING,
+        "log_start_offset": _NOTHING,
+        "records": b"",
+    }
+
+
+def _of(topic: Body, partitions: Sequence[Body]) -> Body:
+    return {"topic": topic["topic"], "topic_id": topic["topic_id"], "partitions": [*partitions]}
