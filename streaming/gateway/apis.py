@@ -155,7 +155,7 @@ def _served_here(
         ApiKey.FETCH: not_leader.fetch,
         ApiKey.LIST_OFFSETS: not_leader.list_offsets,
         ApiKey.OFFSET_FOR_LEADER_EPOCH: not_leader.offsets_for_leader_epoch,
-        ApiKey.METADATA: Metadata(view, nodes, creation).handle,
+        ApiKey.METADATA: Metadata(view, nodes, creation, node.announced_topic).handle,
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(requests).handle,
         ApiKey.SASL_HANDSHAKE: late_handshake,
         ApiKey.SASL_AUTHENTICATE: late_authenticate,

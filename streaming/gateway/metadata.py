@@ -15,10 +15,11 @@ from state.topic_ids import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from streaming.gateway.calls import Call
 from streaming.gateway.metadata_encoder import MetadataAnswer, TopicEntry, encode_metadata
 from streaming.gateway.metadata_partitions import visible_partitions
-from streaming.gateway.nodes import Nodes
+from streaming.gateway.nodes import NO_NODE_ID, Nodes
 from streaming.gateway.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.ports import ClusterView
+from streaming.image.announced_leader import announced_columns
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import INTERNAL_TOPICS
 from streaming.wire import since
@@ -38,8 +39,17 @@ class Metadata:
     one after their back-off. Had this node named itself alone, they would forget the brokers.
     """
 
-    def __init__(self, view: ClusterView, nodes: Nodes, creation: AutoCreation) -> None:
-        """Take what is known of the cluster and its nodes, and who creates topics."""
+    def __init__(
+        self,
+        view: ClusterView,
+        nodes: Nodes,
+        creation: AutoCreation,
+        announced_topic: str | None = None,
+    ) -> None:
+        """Take what is known of the cluster and its nodes, and who creates topics. announced_topic:
+        of which brokers are told that this node leads it, None for none.
+        """
+        self._announced_topic = announced_topic
         self._view = view
         self._nodes = nodes
         self._creation = creation
@@ -59,14 +69,17 @@ class Metadata:
         else:
             found, rows = _named_topics(image, asked, call.version)
             topics = [_told(topic, created) for topic in found]
+        controller_id = self._nodes.controller_id()
+        announced = None if controller_id == NO_NODE_ID else self._announced_topic
+        columns = announced_columns(image, rows, announced, controller_id)
         topic_operations = call.body["include_topic_authorized_operations"]
         cluster_operations = call.body["include_cluster_authorized_operations"]
         answer = MetadataAnswer(
             nodes=nodes.values(),
             cluster_id=self._view.cluster_id,
-            controller_id=self._nodes.controller_id(),
+            controller_id=controller_id,
             topics=topics,
-            partitions=visible_partitions(image, rows, nodes.keys(), call.version),
+            partitions=visible_partitions(image, columns, nodes.keys(), call.version),
             topic_operations=TOPIC_OPERATIONS if topic_operations else NOT_ASKED,
             cluster_operations=CLUSTER_OPERATIONS if cluster_operations else NOT_ASKED,
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from state.blocks import Column
-from state.matrix import NONE, Bools, Int32s, Rows, among, any_in_row, keep
+from state.matrix import NONE, Bools, Int32s, among, any_in_row, keep
 from state.protocol_errors import ProtocolError
 from streaming.gateway.metadata_encoder import MetadataPartitions
 from streaming.image.cluster_image import ClusterImage
@@ -16,9 +16,9 @@ _LISTENER_NOT_FOUND_SINCE = 6
 
 
 def visible_partitions(
-    image: ClusterImage, at: slice | Rows, reachable: Collection[int], version: int
+    image: ClusterImage, columns: Mapping[str, Column], reachable: Collection[int], version: int
 ) -> MetadataPartitions:
-    """Return the rows `at` of the image for clients that reach the nodes `reachable`.
+    """Return rows of the image, as columns, for clients that reach the nodes `reachable`.
 
     Source: ZkMetadataCache.getPartitionMetadata. A leader that cannot be reached is named -1:
     LEADER_NOT_AVAILABLE, or from version 6 LISTENER_NOT_FOUND when its broker is there but lacks
@@ -27,7 +27,6 @@ def visible_partitions(
     """
     if not len(image):
         return _nothing()
-    columns = {name: column[at] for name, column in image.columns.items()}
     node_ids = np.array(sorted(reachable), dtype=np.int32)
     led = among(columns["leader"], node_ids)
     error = np.where(led, 0, _leader_errors(image, columns, version)).astype(np.int16)
@@ -48,7 +47,7 @@ def visible_partitions(
     )
 
 
-def _leader_errors(image: ClusterImage, columns: dict[str, Column], version: int) -> Int32s:
+def _leader_errors(image: ClusterImage, columns: Mapping[str, Column], version: int) -> Int32s:
     """Return int32[n]: the error of each row, should its leader not be reachable."""
     absent = np.int32(ProtocolError.LEADER_NOT_AVAILABLE)
     if version < _LISTENER_NOT_FOUND_SINCE:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from state.matrix import unpad
+from streaming.image.announced_leader import announced_epoch, is_announced_as_ours
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.offsets.announced_leader import announced_epoch, is_announced_as_ours
 
 
 @dataclass(frozen=True, slots=True)

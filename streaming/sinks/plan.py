@@ -21,9 +21,9 @@ from state.change_columns import CHANGE_COLUMNS
 from state.decisions import Action, DecisionKind, acts
 from state.matrix import NONE, Bools, Int32s, any_in_row, places_of
 from state.partitions.changes import LEADER_DURING_DELETE
+from streaming.image.announced_leader import with_announced_leader
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
-from streaming.offsets.announced_leader import with_announced_leader
 from streaming.sinks.batch import SinkDecision
 from streaming.sinks.block_merging import merge_changes, merge_stops
 from streaming.sinks.new_replicas import new_replicas

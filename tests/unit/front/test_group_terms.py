@@ -289,6 +289,28 @@ def test_this_node_is_found_as_coordinator(version: int) -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize("version", [0, 6, 12])
+@pytest.mark.parametrize("named", [True, False], ids=["by name", "with all topics"])
+def test_clients_are_told_the_leader_that_brokers_are_told(version: int, named: bool) -> None:
+    """Who reads the topic asks brokers and this node in turn."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        world.cluster.create("other", [[1, 2, 3]])
+        name = {"name": GROUP_TOPIC, "topic_id": None}
+        everything = [] if version == 0 else None
+        body = {"topics": [name] if named else everything}
+        answer = await rig.ask(ApiKey.METADATA, version, body)
+        led = {one["name"]: one["partitions"] for one in answer["topics"]}
+        ours = {one["partition_index"]: one for one in led[GROUP_TOPIC]}
+        assert {one["leader_id"] for one in ours.values()} == {NODE_ID}
+        if version >= 7:
+            told = {number: one["leader_epoch"] for number, one in ours.items()}
+            assert told == {log.partition: log.epoch for log in world.leader.logs.values()}
+        assert named or led["other"][0]["leader_id"] == 1
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("missing", range(PARTITIONS))
 def test_groups_keep_their_partition_while_another_one_has_no_state(missing: int) -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:

@@ -12,7 +12,9 @@ from typing import TypeVar, overload
 
 import numpy as np
 
-from state.matrix import Bools, Int32s
+from state.blocks import Column
+from state.matrix import Bools, Int32s, Rows
+from streaming.image.cluster_image import ClusterImage
 from streaming.wire.partition_rows import PartitionRows
 
 _BEHIND = 1
@@ -55,3 +57,22 @@ def with_announced_leader(rows: PartitionRows, topic: str, node_id: int) -> Part
         leader=np.where(ours, np.int32(node_id), rows.leader),
         leader_epoch=np.where(ours, announced_epoch(rows.leader_epoch), rows.leader_epoch),
     )
+
+
+def announced_columns(
+    image: ClusterImage, at: slice | Rows, topic: str | None, node_id: int
+) -> dict[str, Column]:
+    """Return the columns of rows of an image, with this node as the leader where brokers are told
+    so; topic: None when they are told nothing of the kind.
+    """
+    columns = {name: column[at] for name, column in image.columns.items()}
+    span = slice(0, 0) if topic is None else image.rows_of(topic)
+    if span.start == span.stop:
+        return columns
+    rows = np.arange(len(image))[at]
+    leader, epoch = columns["leader"], columns["leader_epoch"]
+    ours = (rows >= span.start) & (rows < span.stop) & is_announced_as_ours(leader, epoch)
+    return columns | {
+        "leader": np.where(ours, np.int32(node_id), leader),
+        "leader_epoch": np.where(ours, announced_epoch(epoch), epoch),
+    }
