@@ -13,6 +13,7 @@ from streaming.demo.cluster import DemoCluster
 from streaming.log.kafka_messages import make_message_classes
 from streaming.zk.client import ZkSession
 from tests.e2e.demo_cluster import demo_cluster, take_control
+from tests.e2e.group_stage import Stage, staged
 from tests.e2e.shared import Shared
 from tests.e2e.telling import log_ends
 from tests.fixtures.plain_job import without_spark
@@ -49,6 +50,13 @@ def pytest_runtest_makereport(
 def plain_job(demo: DemoCluster) -> None:
     """Where Spark is not what a test is about: its job starts, and is back, in a moment."""
     without_spark(demo.supervisor)
+
+
+@pytest.fixture
+def stage(demo: DemoCluster) -> Iterator[Stage]:
+    """Brokers that run, and groups that commit all the time."""
+    with staged(demo) as stage:
+        yield stage
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ the broker keeps its high watermarks, every five seconds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from streaming.zk.client import ZkSession
 from tests.e2e.demo_cluster import start_again
 from tests.e2e.group_clients import TOPIC
 from tests.e2e.group_deaths import START_S
-from tests.e2e.group_stage import TAKING_GROUPS_OVER, Stage, coordinators, staged, taken_over
+from tests.e2e.group_stage import TAKING_GROUPS_OVER, Stage, coordinators, taken_over
 from tests.e2e.random_checks import wait_until_finished
 from tests.e2e.replica_folders import replica_folders
 from tests.e2e.waiting import wait_for
@@ -35,12 +35,6 @@ pytestmark = [
     pytest.mark.usefixtures("plain_job"),
     pytest.mark.parametrize("demo", [{**TAKING_GROUPS_OVER, "log_dirs": 2}], indirect=True),
 ]
-
-
-@pytest.fixture
-def stage(demo: DemoCluster) -> Iterator[Stage]:
-    with staged(demo) as stage:
-        yield stage
 
 
 def on_disks(demo: DemoCluster) -> dict[Path, Partitions]:

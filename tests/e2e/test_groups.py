@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -31,7 +30,6 @@ from tests.e2e.group_stage import (
     coordinators,
     kill_job_for,
     refusals,
-    staged,
     taken_over,
 )
 from tests.e2e.group_topics import Topics
@@ -64,12 +62,6 @@ pytestmark = [
         indirect=True,
     ),
 ]
-
-
-@pytest.fixture
-def stage(demo: DemoCluster) -> Iterator[Stage]:
-    with staged(demo) as stage:
-        yield stage
 
 
 def test_groups_live_through_deaths_of_a_query(demo: DemoCluster, stage: Stage) -> None:

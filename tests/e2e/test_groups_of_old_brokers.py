@@ -6,7 +6,7 @@ Everything is real but Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -19,7 +19,6 @@ from tests.e2e.group_stage import (
     TAKING_GROUPS_OVER,
     Stage,
     coordinators,
-    staged,
     taken_over,
 )
 from tests.e2e.group_transactions import Transactional
@@ -34,12 +33,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.usefixtures("plain_job"),
 ]
-
-
-@pytest.fixture
-def stage(demo: DemoCluster) -> Iterator[Stage]:
-    with staged(demo) as stage:
-        yield stage
 
 
 @pytest.mark.parametrize(

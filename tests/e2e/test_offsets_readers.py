@@ -7,7 +7,7 @@ Everything is real but Spark.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -24,7 +24,6 @@ from tests.e2e.group_stage import (
     TAKING_GROUPS_OVER,
     Stage,
     coordinators,
-    staged,
     taken_over,
 )
 from tests.e2e.waiting import wait_for
@@ -41,12 +40,6 @@ pytestmark = [
     pytest.mark.usefixtures("plain_job"),
     pytest.mark.parametrize("demo", [TAKING_GROUPS_OVER], indirect=True),
 ]
-
-
-@pytest.fixture
-def stage(demo: DemoCluster) -> Iterator[Stage]:
-    with staged(demo) as stage:
-        yield stage
 
 
 class Following(threading.Thread):

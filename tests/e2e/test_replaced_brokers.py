@@ -5,14 +5,14 @@ records are produced and groups commit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import orjson
 import pytest
 
 from streaming.demo.cluster import DemoCluster
 from streaming.zk.client import ZkSession
-from tests.e2e.group_stage import TAKING_GROUPS_OVER, Stage, coordinators, staged, taken_over
+from tests.e2e.group_stage import TAKING_GROUPS_OVER, Stage, coordinators, taken_over
 from tests.e2e.random_checks import wait_until_finished
 from tests.e2e.replica_folders import topics_of
 from tests.e2e.waiting import wait_for
@@ -28,12 +28,6 @@ pytestmark = [
     pytest.mark.usefixtures("plain_job"),
     pytest.mark.parametrize("demo", [TAKING_GROUPS_OVER], indirect=True),
 ]
-
-
-@pytest.fixture
-def stage(demo: DemoCluster) -> Iterator[Stage]:
-    with staged(demo) as stage:
-        yield stage
 
 
 def test_brokers_are_replaced_by_others(
