@@ -8,12 +8,14 @@ longer than the broker says. Source: ReplicaManager.fetchMessages, Partition.rea
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 from state.protocol_errors import ProtocolError
+from streaming.gateway import not_leader
 from streaming.gateway.calls import Call
 from streaming.gateway.topics_by_id import fetched_topic
 from streaming.image.cluster_image import ClusterImage
@@ -24,8 +26,13 @@ from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import PartitionLog
 from streaming.wire.schema_codec import Body
 
+logger = logging.getLogger(__name__)
+
 ReadHistory = Callable[[int, int, int], Awaitable[bytes]]
 """Returns bytes of a partition from an offset on, about so many; b"" when they cannot be had."""
+
+_FOLLOWS_SINCE = 11
+"""Of inter-broker protocol 2.3: older brokers cannot read all that we write."""
 
 _LATER = int(ProtocolError.UNKNOWN_LEADER_EPOCH)
 _NOTHING = -1
@@ -66,6 +73,7 @@ class ReplicaFetch:
         records are read, and who reads for consumers.
         """
         self._consumers = consumers
+        self._too_old: set[int] = set()
         self._leader = leader
         self._image = image
         self._reports = reports
@@ -81,6 +89,12 @@ class ReplicaFetch:
 
     async def _follow(self, call: Call, broker_id: int) -> Body:
         """Answer when there is news for the broker, or max_wait_ms is over."""
+        if call.version < _FOLLOWS_SINCE:
+            if broker_id not in self._too_old:
+                self._too_old.add(broker_id)
+                text = "broker %d cannot follow: its inter.broker.protocol is below 2.3"
+                logger.error(text, broker_id)
+            return await not_leader.fetch(call)
         asked = self._asked(call)
         reports = [one.report for one in asked]
         verdicts = await self._reports.take(broker_id, reports)

@@ -204,9 +204,10 @@ def test_what_stands_before_our_log_is_read_from_another_broker() -> None:
     run(scenario)
 
 
-def test_other_partitions_are_not_led() -> None:
+def test_old_protocols_and_other_partitions_are_not_led() -> None:
     async def scenario(led: Fetching) -> None:
         led.begin()
+        assert (await led.ask(10))["error_code"] == ProtocolError.NOT_LEADER_OR_FOLLOWER
         assert (await led.ask(partition=7))["error_code"] == ProtocolError.NOT_LEADER_OR_FOLLOWER
 
     run(scenario)
