@@ -1,5 +1,5 @@
 """Consumer groups beside random operations: what they were acknowledged is still committed when all
-is over, whoever coordinated them meanwhile.
+is over, whoever coordinated them meanwhile, and what was read of the topic of offsets stands there.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import time
 from streaming.internal_topics import GROUP_TOPIC
 from tests.e2e.group_clients import TOPIC, JavaClient, Member, PythonClient, RdClient
 from tests.e2e.group_stage import PARTITIONS, Writer, configure, lost_commits
+from tests.e2e.offsets_reading import Following, read_all
+from tests.e2e.random_checks import wait_until_none
 from tests.e2e.random_stage import KEEPING_RECORDS, Stage
 
 _LONG_POLL_S = 10.0
@@ -37,6 +39,8 @@ class Groups:
         # The cluster's default will change; neither records nor commits may be lost with it.
         for topic in (TOPIC, GROUP_TOPIC):
             configure(stage.session, topic, KEEPING_RECORDS)
+        self._following = Following(brokers)
+        self._following.start()
 
     def silent(self, since_s: float) -> list[str]:
         """Return the members that were acknowledged no commit after a time.monotonic()."""
@@ -51,7 +55,22 @@ class Groups:
         return found
 
     def lost(self) -> list[str]:
-        """Return the acknowledged commits that are not there."""
+        """Return the acknowledged commits that are not there, and records of the topic of offsets
+        that were read and are others now, or were not read.
+        """
+        return [*self._lost_commits(), *self._lost_records()]
+
+    def _lost_records(self) -> list[str]:
+        before = dict(self._following.read)
+        now, read = read_all(self._brokers), self._following.read
+        wait_until_none(lambda: [str(at) for at in now if at not in read], _LONG_POLL_S)
+        return [
+            f"record {at} of {GROUP_TOPIC}: read {read.get(at)}, found {now.get(at)}"
+            for at in sorted({*now, *before})
+            if now.get(at) != read.get(at)
+        ]
+
+    def _lost_commits(self) -> list[str]:
         return [
             f"commit of {member.group}, partition {one}: acked {acked}, found {found}"
             for member in self._members
@@ -60,7 +79,7 @@ class Groups:
 
     def stop(self) -> None:
         """Let members and writer end."""
-        for thread in (*self._members, self._writer):
+        for thread in (*self._members, self._writer, self._following):
             thread.stop()
 
     def __str__(self) -> str:
