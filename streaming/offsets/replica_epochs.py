@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from streaming.gateway import not_leader
 from streaming.gateway.calls import Call
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.consumer_reads import ConsumerReads
@@ -19,7 +18,6 @@ from streaming.offsets.follower import UNKNOWN, EpochEnd
 from streaming.offsets.follower_reports import FollowerReports, Report, Verdict
 from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.leader import OffsetsLeader
-from streaming.wire import since
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
@@ -57,11 +55,7 @@ class ReplicaEpochs:
         self._find_log_ends = find_log_ends
 
     async def handle(self, call: Call) -> Body:
-        """Answer followers; consumers are answered by who reads for them, and who does not say
-        which of both it is gets NOT_LEADER_OR_FOLLOWER.
-        """
-        if call.version < since.EPOCHS_REPLICA_ID:
-            return await not_leader.offsets_for_leader_epoch(call)
+        """Answer followers; consumers are answered by who reads for them."""
         if call.body["replica_id"] < 0:
             return await self._consumers.offsets_for_leader_epoch(call)
         broker_id = call.body["replica_id"]

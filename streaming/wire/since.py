@@ -5,9 +5,6 @@ from __future__ import annotations
 DELETE_TOPICS_IDS = 6
 """Topics are named by name or id; before, all of them by name."""
 
-EPOCHS_REPLICA_ID = 3
-"""OffsetForLeaderEpoch says who asks."""
-
 FETCH_TOPIC_IDS = 13
 """Topics are named by id; before, by name."""
 

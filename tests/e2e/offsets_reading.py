@@ -30,6 +30,7 @@ class Following(threading.Thread):
                 "bootstrap.servers": ",".join(brokers),
                 "group.id": "unused",
                 "enable.auto.commit": False,
+                "auto.offset.reset": "error",  # what it reads is never cut off
                 "log_level": 0,
                 **config,
             }
@@ -39,11 +40,14 @@ class Following(threading.Thread):
         self._ended = threading.Event()
         self.read: Records = {}
         self.twice = 0
+        self.errors: list[str] = []
 
     def run(self) -> None:
         while not self._ended.is_set():
             one = self._consumer.poll(0.2)
-            if one is not None and one.error() is None:
+            if one is not None and one.error() is not None:
+                self.errors.append(f"{one.partition()}, {one.offset()}: {one.error()}")
+            elif one is not None:
                 at = (one.partition(), one.offset())
                 self.twice += at in self.read
                 self.read[at] = (one.key(), one.value())

@@ -64,10 +64,11 @@ class Groups:
         before = dict(self._following.read)
         now, read = read_all(self._brokers), self._following.read
         wait_until_none(lambda: [str(at) for at in now if at not in read], _LONG_POLL_S)
-        return [
+        others = [at for at in sorted({*now, *before}) if now.get(at) != read.get(at)]
+        faults = [f"{GROUP_TOPIC}: {error}" for error in self._following.errors] if others else []
+        return faults + [
             f"record {at} of {GROUP_TOPIC}: read {read.get(at)}, found {now.get(at)}"
-            for at in sorted({*now, *before})
-            if now.get(at) != read.get(at)
+            for at in others
         ]
 
     def _lost_commits(self) -> list[str]:

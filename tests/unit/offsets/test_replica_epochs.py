@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -262,9 +261,5 @@ def test_who_does_not_follow_is_told_that_we_do_not_lead() -> None:
     async def scenario(led: Asking) -> None:
         not_led = {"error_code": ProtocolError.NOT_LEADER_OR_FOLLOWER}
         assert await led.ask(2, partition=7) == not_led
-        asked = led.asked_about_epochs({"partition": 0, "leader_epoch": OLDER}, -2)
-        older = replace(asked.header, api_version=2)
-        (topic,) = (await led.epochs.handle(replace(asked, header=older)))["topics"]
-        assert topic["partitions"] == [{"partition": 0, **not_led}], "a consumer, or a broker"
 
     run(scenario)
