@@ -11,6 +11,8 @@ import pytest
 from streaming.demo.cluster import DemoCluster
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.supervisor.processes import FRONT
+from streaming.zk.client import ZkSession
+from tests.e2e.demo_cluster import start_again
 from tests.e2e.group_deaths import START_S
 from tests.e2e.group_stage import (
     TAKING_GROUPS_OVER,
@@ -31,7 +33,9 @@ pytestmark = [
 ]
 
 
-def test_the_topic_of_offsets_is_read_while_we_lead_it(demo: DemoCluster, stage: Stage) -> None:
+def test_the_topic_of_offsets_is_read_while_we_lead_it(
+    demo: DemoCluster, session: ZkSession, stage: Stage
+) -> None:
     demo.start_ours()
     wait_for("our leadership", lambda: taken_over(demo), START_S)
     stage.join_others()
@@ -51,6 +55,10 @@ def test_the_topic_of_offsets_is_read_while_we_lead_it(demo: DemoCluster, stage:
     )
     assert '"commitTimestamp"' in printed and f"total of {LINES} messages" in printed, printed
 
+    demo.broker(2).kill()
+    stage.check()
+    start_again(demo, session, 2, START_S)
+    stage.check()
     demo.supervisor.kill(FRONT)
     stage.check()
     wait_for("our leadership", lambda: taken_over(demo), START_S)
