@@ -1,9 +1,9 @@
 """What the gateway serves, by API key: the handlers of the controller's APIs, put together with the
 other three tables.
 
-Those are of APIs about groups (`groups/apis.py`), with Fetch, OffsetForLeaderEpoch and
-WriteTxnMarkers of `__consumer_offsets` beside them (streaming.front.groups.assembly), and of APIs
-that brokers answer (`passing/apis.py`).
+Those are of APIs about groups (`groups/apis.py`), with Fetch, ListOffsets,
+OffsetForLeaderEpoch and WriteTxnMarkers of `__consumer_offsets` beside them
+(streaming.front.groups.assembly), and of APIs that brokers answer (`passing/apis.py`).
 """
 
 from __future__ import annotations

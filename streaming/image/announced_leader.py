@@ -51,12 +51,8 @@ def with_announced_leader(rows: PartitionRows, topic: str, node_id: int) -> Part
     if topic not in rows.topic_names:
         return rows
     of_topic = rows.topic_index == rows.topic_names.index(topic)
-    ours = of_topic & is_announced_as_ours(rows.leader, rows.leader_epoch)
-    return replace(
-        rows,
-        leader=np.where(ours, np.int32(node_id), rows.leader),
-        leader_epoch=np.where(ours, announced_epoch(rows.leader_epoch), rows.leader_epoch),
-    )
+    leader, epoch = _announced(of_topic, rows.leader, rows.leader_epoch, node_id)
+    return replace(rows, leader=leader, leader_epoch=epoch)
 
 
 def announced_columns(
@@ -70,9 +66,14 @@ def announced_columns(
     if span.start == span.stop:
         return columns
     rows = np.arange(len(image))[at]
-    leader, epoch = columns["leader"], columns["leader_epoch"]
-    ours = (rows >= span.start) & (rows < span.stop) & is_announced_as_ours(leader, epoch)
-    return columns | {
-        "leader": np.where(ours, np.int32(node_id), leader),
-        "leader_epoch": np.where(ours, announced_epoch(epoch), epoch),
-    }
+    of_topic = (rows >= span.start) & (rows < span.stop)
+    leader, epoch = _announced(of_topic, columns["leader"], columns["leader_epoch"], node_id)
+    return columns | {"leader": leader, "leader_epoch": epoch}
+
+
+def _announced(
+    of_topic: Bools, leader: Int32s, epoch: Int32s, node_id: int
+) -> tuple[Int32s, Int32s]:
+    """Return leaders and leader epochs as brokers are told them."""
+    ours = of_topic & is_announced_as_ours(leader, epoch)
+    return np.where(ours, np.int32(node_id), leader), np.where(ours, announced_epoch(epoch), epoch)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
@@ -65,21 +66,19 @@ class ConsumerReads:
         """Answer with records once there are any, or when max_wait_ms is over."""
         now_s = asyncio.get_running_loop().time
         until_s = now_s() + call.body["max_wait_ms"] / 1000
-        topics = call.body["topics"]
-        names = [fetched_topic(call, topic, self._image()) for topic in topics]
+        topics, isolation = call.body["topics"], call.body["isolation_level"]
+        asked = [
+            (fetched_topic(call, topic, self._image()), one)
+            for topic in topics
+            for one in topic["partitions"]
+        ]
         while True:
             budget = _Budget(min(call.body["max_bytes"], ANSWER_MAX_BYTES))
-            isolation = call.body["isolation_level"]
-            read = [
-                [await self._read(name, one, isolation, budget) for one in topic["partitions"]]
-                for name, topic in zip(names, topics, strict=True)
-            ]
-            news = any(one["error_code"] or one["records"] for of in read for one in of)
+            read = [await self._read(name, one, isolation, budget) for name, one in asked]
+            news = any(one["error_code"] or one["records"] for one in read)
             left_s = until_s - now_s()
             if news or left_s <= 0:
-                return {
-                    "responses": [_of(topic, of) for topic, of in zip(topics, read, strict=True)]
-                }
+                return {"responses": by_topic(topics, read)}
             await self._leader.changed(left_s)
 
     async def list_offsets(self, call: Call) -> Body:
@@ -132,25 +131,23 @@ class ConsumerReads:
         number, offset = asked["partition"], asked["fetch_offset"]
         log = self._led(topic, number, asked["current_leader_epoch"])
         if isinstance(log, int):
-            return _failed(number, log)
+            return _said(number, error_code=log)
         if offset > log.end:
-            return _failed(number, OFFSET_OUT_OF_RANGE)
+            return _said(number, error_code=OFFSET_OUT_OF_RANGE)
         if offset >= log.high_watermark or budget.left <= 0:
             safe = log.high_watermark
-            return _failed(number, 0) | {"high_watermark": safe, "last_stable_offset": safe}
+            return _said(number, high_watermark=safe, last_stable_offset=safe)
         wanted = min(asked["partition_max_bytes"], budget.left)
         try:
             found = await self._followers.fetched(number, offset, wanted, isolation)
         except HistoryUnreadable as failure:
             logger.warning("partition %d for a consumer: %s", number, failure)
-            return _failed(number, _NOT_LED)
-        budget.left -= len(found["records"] or b"")
+            return _said(number, error_code=_NOT_LED)
+        records = found["records"] or b""
+        budget.left -= len(records)
         names = ("error_code", "last_stable_offset", "log_start_offset", "aborted_transactions")
         said = {name: found[name] for name in names}
-        records = found["records"] or b""
-        return (
-            _failed(number, 0) | said | {"high_watermark": log.high_watermark, "records": records}
-        )
+        return _said(number, high_watermark=log.high_watermark, records=records, **said)
 
     async def _offset(self, topic: str, asked: Body, isolation: int) -> Body:
         log = self._led(topic, asked["partition_index"], asked["current_leader_epoch"])
@@ -187,23 +184,26 @@ class ConsumerReads:
         return {"error_code": 0, "leader_epoch": epoch, "end_offset": log.high_watermark}
 
 
+@dataclass(slots=True)
 class _Budget:
     """How many bytes an answer may still have."""
 
-    def __init__(self, left: int) -> None:
-        self.left = left
+    left: int
 
 
-def _failed(partition: int, error: int) -> Body:
-    return {
-        "partition_index": partition,
-        "error_code": error,
-        "high_watermark": _NOTHING,
-        "last_stable_offset": _NOTHING,
-        "log_start_offset": _NOTHING,
-        "records": b"",
-    }
+def by_topic(topics: Sequence[Body], answers: Iterable[Body]) -> list[Body]:
+    """Return what a Fetch is answered, from what is said of each partition, in their order."""
+    rest = iter(answers)
+    return [
+        {
+            "topic": topic["topic"],
+            "topic_id": topic["topic_id"],
+            "partitions": [next(rest) for _ in topic["partitions"]],
+        }
+        for topic in topics
+    ]
 
 
-def _of(topic: Body, partitions: Sequence[Body]) -> Body:
-    return {"topic": topic["topic"], "topic_id": topic["topic_id"], "partitions": [*partitions]}
+def _said(partition: int, **said: Any) -> Body:
+    unsaid = dict.fromkeys(("high_watermark", "last_stable_offset", "log_start_offset"), _NOTHING)
+    return {"partition_index": partition, "error_code": 0, "records": b"", **unsaid, **said}

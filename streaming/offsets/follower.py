@@ -14,6 +14,10 @@ class EpochEnd:
     epoch: int
     end_offset: int
 
+    def covers(self, last_epoch: int, offset: int) -> bool:
+        """Return whether a log with this last leader epoch and end is all the same up to here."""
+        return offset <= self.end_offset and last_epoch == self.epoch
+
 
 @dataclass(slots=True)
 class Follower:

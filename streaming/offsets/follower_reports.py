@@ -120,7 +120,8 @@ class FollowerReports:
             return _UNDECIDED
         facts = self._leader.facts.get(log.partition)
         if facts is None or broker_id not in facts.replicas:
-            return self._compared(broker_id, log, report, None) if log.begun else _UNDECIDED
+            compared = self._compared(broker_id, log, report, None) if log.begun else _UNDECIDED
+            return _UNDECIDED if compared.unclear else compared  # nobody is asked for its sake
         if not log.begun and not noted:  # it may begin by that
             self._leader.fetched(log, broker_id, report.end_offset, report.last_epoch)
         if not log.begun and broker_id not in facts.in_sync:
@@ -157,7 +158,7 @@ class FollowerReports:
         shared = log.end_of(report.last_epoch, committed)
         if shared is None:
             return _UNDECIDED if facts is not None or log.base is None else _UNCLEAR
-        if report.end_offset > shared.end_offset or report.last_epoch != shared.epoch:
+        if not shared.covers(report.last_epoch, report.end_offset):
             return Verdict(parts_at=shared)
         return _AGREED if log.begun else _UNDECIDED
 

@@ -184,9 +184,7 @@ class PartitionLog:
         as in lacks_end_of. Source: Partition.readRecords, LeaderEpochFileCache.endOffsetFor.
         """
         found = self.end_of(last_epoch, committed)
-        if found is None or (offset <= found.end_offset and found.epoch == last_epoch):
-            return None
-        return found
+        return None if found is None or found.covers(last_epoch, offset) else found
 
     def end_of(self, last_epoch: int, committed: int = UNKNOWN) -> EpochEnd | None:
         """Return the newest epoch of ours that is not after the given and where it ended, None if

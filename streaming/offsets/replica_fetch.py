@@ -12,7 +12,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway import not_leader
@@ -20,7 +19,7 @@ from streaming.gateway.calls import Call
 from streaming.gateway.topics_by_id import fetched_topic
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.offsets.consumer_reads import ConsumerReads
+from streaming.offsets.consumer_reads import ConsumerReads, by_topic
 from streaming.offsets.follower_reports import FollowerReports, Report, Verdict
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import PartitionLog
@@ -105,7 +104,7 @@ class ReplicaFetch:
             answers = [*map(self._answer, asked, verdicts, repeat(broker_id))]
         await asyncio.gather(*map(self._add_older, asked, answers))
         bodies = [answer.body for answer in answers]
-        return {"responses": _by_topic(call.body["topics"], bodies)}
+        return {"responses": by_topic(call.body["topics"], bodies)}
 
     def _asked(self, call: Call) -> list[_Asked]:
         found = []
@@ -165,15 +164,3 @@ def _failed(partition: int, error: int) -> Body:
         "high_watermark": _NOTHING,
         "records": b"",
     }
-
-
-def _by_topic(topics: list[Body], answers: list[Body]) -> list[dict[str, Any]]:
-    rest = iter(answers)
-    return [
-        {
-            "topic": topic["topic"],
-            "topic_id": topic["topic_id"],
-            "partitions": [next(rest) for _ in topic["partitions"]],
-        }
-        for topic in topics
-    ]

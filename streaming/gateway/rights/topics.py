@@ -159,25 +159,12 @@ def fetch(asked: Asked) -> Verdict:
 
 def list_offsets(asked: Asked) -> Verdict:
     """Let who may describe a topic."""
-    denied: Body = {
-        "error_code": ProtocolError.TOPIC_AUTHORIZATION_FAILED,
-        "timestamp": -1,
-        "offset": -1,
-    }
-
-    def refusal(one: Body) -> Body:
-        numbers = [partition["partition_index"] for partition in one["partitions"]]
-        return {
-            "name": one["name"],
-            "partitions": [denied | {"partition_index": number} for number in numbers],
-        }
-
     return each(
         asked,
         "topics",
         lambda one: asked.may_with_topic(Operation.DESCRIBE, one["name"]),
         "topics",
-        refusal,
+        lambda one: _refused_partitions(one, "name", "partition_index"),
     )
 
 
@@ -191,15 +178,22 @@ def offsets_for_leader_epoch(asked: Asked) -> Verdict:
             return acts
         return asked.may_with_topic(Operation.DESCRIBE, one["topic"])
 
-    def refusal(one: Body) -> Body:
-        denied: Body = {"error_code": ProtocolError.TOPIC_AUTHORIZATION_FAILED}
-        numbers = [partition["partition"] for partition in one["partitions"]]
-        return {
-            "topic": one["topic"],
-            "partitions": [denied | {"partition": number} for number in numbers],
-        }
+    return each(
+        asked,
+        "topics",
+        permitted,
+        "topics",
+        lambda one: _refused_partitions(one, "topic", "partition"),
+    )
 
-    return each(asked, "topics", permitted, "topics", refusal)
+
+def _refused_partitions(topic: Body, name: str, number: str) -> Body:
+    """Refuse each partition of a topic; name, number: the fields that name topic and partition."""
+    denied = [
+        {"error_code": ProtocolError.TOPIC_AUTHORIZATION_FAILED, number: one[number]}
+        for one in topic["partitions"]
+    ]
+    return {name: topic[name], "partitions": denied}
 
 
 def _not_fetched(topic: Body, error: ProtocolError) -> Body:
