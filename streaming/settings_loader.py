@@ -19,8 +19,9 @@ from streaming.errors import ConfigurationError
 from streaming.settings import PORT_MAX, Mode, Settings, known_keys
 
 ENVIRONMENT_PREFIX = "HELMSTREAM_"
-_GROUPS_SINCE = (2, 3)
-"""Older brokers cannot read what we write about members: group.instance.id came with 2.3."""
+_GROUPS_SINCE = (2, 1)
+_NO_GROUPS = ("2.1-IV0", "2.1-IV1")
+"""Before 2.1-IV2 followers do not say under which leader epoch they fetch (Fetch 9)."""
 # Where downloads are kept and come from: matters of the machine, not knobs of the controller.
 NOT_SETTINGS = frozenset({"HELMSTREAM_CACHE", "HELMSTREAM_IVY_SETTINGS"})
 _OF_A_SERVICE = re.compile(r"HELMSTREAM_(SERVICE_\w+|PORT(_\w+)?)")
@@ -185,11 +186,12 @@ def _check_groups(settings: Settings) -> None:
             "gateway.hidden = true hides this node from clients, and groups.takeover.enable = true"
             " lets it coordinate their groups: set one of them to false"
         )
-    if settings.groups_takeover_enable and settings.inter_broker_protocol < _GROUPS_SINCE:
+    protocol = settings.inter_broker_protocol_version
+    too_old = settings.inter_broker_protocol < _GROUPS_SINCE or protocol in _NO_GROUPS
+    if settings.groups_takeover_enable and too_old:
         raise ConfigurationError(
-            "groups.takeover.enable = true needs brokers with inter.broker.protocol.version 2.3 or"
-            f" newer, and it is {settings.inter_broker_protocol_version}: set it to false until"
-            " they have it"
+            "groups.takeover.enable = true needs brokers with inter.broker.protocol.version 2.1 or"
+            f" newer, and it is {protocol}: set it to false until they have it"
         )
 
 

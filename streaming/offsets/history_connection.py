@@ -1,7 +1,8 @@
 """What a broker that follows us is asked of a partition, and its answers.
 
 A follower serves consumers that name a rack (Fetch from version 11, KIP-392), before Kafka 2.4 only
-those that debug, up to the high watermark that we told it. From version 12 it says, too, where a
+those that debug, up to the high watermark that we told it. Which versions it knows it is asked:
+those of 2.1 and 2.2 know no racks. From version 12 it says, too, where a
 leader epoch ended in its log. Where its log begins and ends it says to who debugs as well.
 """
 
@@ -17,6 +18,7 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.follower import UNKNOWN, EpochEnd
 from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
+from streaming.wire.asked_versions import highest_versions
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.errors import WireError
 from streaming.wire.exchange import CLIENT_ID, Exchange, still_open
@@ -27,10 +29,11 @@ from streaming.wire.schema_codec import Body
 logger = logging.getLogger(__name__)
 
 OFFSET_OUT_OF_RANGE = 1
-_LIST_OFFSETS_VERSION = 4
+_LIST_OFFSETS_MAX_VERSION = 4
 EARLIEST = -2
 LATEST = -1
 _ANY_EPOCH = -1
+_UNSERVED = -1
 _FETCH_MAX_BYTES = 55 * 1024 * 1024  # what a broker says at most unless configured (KIP-541)
 _MAX_WAIT_MS = 100
 _DEBUGGING = -2  # FetchRequest.DEBUGGING_CONSUMER_ID, ListOffsetsRequest.DEBUGGING_REPLICA_ID
@@ -71,11 +74,15 @@ class HistoryConnection:
     """
 
     def __init__(
-        self, source: Source, connector: Connector, timeout_s: float, fetch_version: int
+        self, source: Source, connector: Connector, timeout_s: float, fetch_max_version: int
     ) -> None:
         """Take the broker, and how long one answer may take; nothing is opened yet."""
         self._source = source
-        self._fetch_version = fetch_version
+        self._max_versions = {
+            ApiKey.FETCH: fetch_max_version,
+            ApiKey.LIST_OFFSETS: _LIST_OFFSETS_MAX_VERSION,
+        }
+        self._versions: dict[int, int] = {}
         self._connector = connector
         self._timeout_s = timeout_s
         self._connection: Exchange | None = None
@@ -137,7 +144,7 @@ class HistoryConnection:
         and how long to be quiet (KIP-219; FetchSession.getThrottledResponse).
         """
         while True:
-            answer = await self._ask(ApiKey.FETCH, self._fetch_version, body)
+            answer = await self._ask(ApiKey.FETCH, body)
             if error := answer["error_code"]:
                 said = f"broker {self._source.broker_id}: error {error_text(error)}"
                 raise HistoryUnreadable(said)
@@ -191,17 +198,17 @@ class HistoryConnection:
             "replica_id": _DEBUGGING,
             "topics": [{"name": GROUP_TOPIC, "partitions": asked}],
         }
-        answer = await self._ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, body)
+        answer = await self._ask(ApiKey.LIST_OFFSETS, body)
         said = [one for topic in answer["topics"] for one in topic["partitions"]]
         numbers = [one["partition_index"] for one in said]
         if sorted(numbers) != sorted(epochs):
             raise HistoryUnreadable(f"partitions {[*epochs]}: an answer about {numbers}")
         return said
 
-    async def _ask(self, api: ApiKey, version: int, body: Body) -> Body:
+    async def _ask(self, api: ApiKey, body: Body) -> Body:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._exchange(api, version, body)
+                return await self._exchange(api, body)
         except (OSError, TimeoutError, WireError) as error:
             self.close()
             raise NotAnswered(f"broker {self._source.broker_id}: {error!r}") from error
@@ -210,10 +217,12 @@ class HistoryConnection:
             self.close()
             raise
 
-    async def _exchange(self, api: ApiKey, version: int, body: Body) -> Body:
+    async def _exchange(self, api: ApiKey, body: Body) -> Body:
         self._connection = still_open(self._connection)
         if self._connection is None:
             self._connection = await self._connector.open(self._source.end)
+            self._versions = await highest_versions(self._connection)
+        version = min(self._versions.get(api, _UNSERVED), self._max_versions[api])
         request = encode_request(api, version, 0, CLIENT_ID, body)
         return decode_response(api, version, await self._connection.ask(request))[1]
 

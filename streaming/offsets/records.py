@@ -2,8 +2,8 @@
 
 A key is an int16 version and its fields: 0 and 1 an offset (group, topic, partition), 2 a group. A
 value is an int16 version and its fields; no value is a tombstone. Source: OffsetCommitKey,
-OffsetCommitValue, GroupMetadataKey and GroupMetadataValue of Kafka 3.9, whose highest versions that
-are not flexible are written: every broker from 2.3 on reads them.
+OffsetCommitValue, GroupMetadataKey and GroupMetadataValue of Kafka 3.9. Every broker from 2.1 on
+reads what is written, of members with group.instance.id every one from 2.3 on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _BARE_OFFSET = struct.Struct(">hqihq")  # without metadata
 
 _OFFSET_KEY = 1
 _GROUP_KEY = 2
-_GROUP_VALUE = 3
+_GROUP_VALUE = 2
+_GROUP_VALUE_INSTANCES = 3
 _OFFSET_VALUE = 3
 _OFFSET_VALUE_EXPIRING = 1
 _LAST_OFFSET_VALUE = 4
@@ -171,11 +172,15 @@ def _read_offset(data: bytes) -> dict[str, Any]:
 
 
 def _group_value(value: Mapping[str, Any]) -> bytes:
-    """The schema codec does the same in five times the time."""
+    """Version 3 has members' instances, which brokers before 2.3 do not know; 2 has all the rest.
+
+    The schema codec does the same in five times the time.
+    """
     since_ms = value["state_since_ms"]
     members = value["members"]
+    instances = any(member["instance"] is not None for member in members)
     parts = [
-        _VERSION.pack(_GROUP_VALUE),
+        _VERSION.pack(_GROUP_VALUE_INSTANCES if instances else _GROUP_VALUE),
         _string(value["protocol_type"] or ""),
         _GENERATION.pack(value["generation"]),
         _nullable_string(value["protocol"]),
@@ -185,7 +190,7 @@ def _group_value(value: Mapping[str, Any]) -> bytes:
     for member in members:
         parts += (
             _string(member["member"]),
-            _nullable_string(member["instance"]),
+            _nullable_string(member["instance"]) if instances else b"",
             _string(member["client"]),
             _string(member["host"]),
             _TIMEOUTS.pack(member["rebalance_timeout_ms"], member["session_timeout_ms"]),

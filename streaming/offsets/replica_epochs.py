@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from streaming.gateway.calls import Call
+from streaming.gateway.followers import follower_that_asks_for_epochs
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.consumer_reads import ConsumerReads
 from streaming.offsets.follower import UNKNOWN, EpochEnd
@@ -56,9 +57,9 @@ class ReplicaEpochs:
 
     async def handle(self, call: Call) -> Body:
         """Answer followers; consumers are answered by who reads for them."""
-        if call.body["replica_id"] < 0:
+        broker_id = follower_that_asks_for_epochs(call.header, call.body)
+        if broker_id is None:
             return await self._consumers.offsets_for_leader_epoch(call)
-        broker_id = call.body["replica_id"]
         topics = call.body["topics"]
         reports = await self._reports_of(topics, broker_id)
         verdicts = await self._reports.take(broker_id, reports)

@@ -16,6 +16,7 @@ from itertools import repeat
 from state.protocol_errors import ProtocolError
 from streaming.gateway import not_leader
 from streaming.gateway.calls import Call
+from streaming.gateway.followers import follower_that_fetches
 from streaming.gateway.topics_by_id import fetched_topic
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
@@ -30,12 +31,13 @@ logger = logging.getLogger(__name__)
 ReadHistory = Callable[[int, int, int], Awaitable[bytes]]
 """Returns bytes of a partition from an offset on, about so many; b"" when they cannot be had."""
 
-_FOLLOWS_SINCE = 11
-"""Of inter-broker protocol 2.3: older brokers cannot read all that we write."""
+_FOLLOWS_SINCE = 9
+"""Older followers do not say under which leader epoch they fetch; of those with an inter-broker
+protocol below 2.1-IV2.
+"""
 
 _LATER = int(ProtocolError.UNKNOWN_LEADER_EPOCH)
 _NOTHING = -1
-_CONSUMER = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +82,17 @@ class ReplicaFetch:
 
     async def handle(self, call: Call) -> Body:
         """Answer followers; consumers are answered by who reads for them."""
-        state = call.body["replica_state"]
-        replica = call.body["replica_id"] if state is None else state["replica_id"]
-        if replica > _CONSUMER:
-            return await self._follow(call, replica)
-        return await self._consumers.fetch(call)
+        broker_id = follower_that_fetches(call.body)
+        if broker_id is None:
+            return await self._consumers.fetch(call)
+        return await self._follow(call, broker_id)
 
     async def _follow(self, call: Call, broker_id: int) -> Body:
         """Answer when there is news for the broker, or max_wait_ms is over."""
         if call.version < _FOLLOWS_SINCE:
             if broker_id not in self._too_old:
                 self._too_old.add(broker_id)
-                text = "broker %d cannot follow: its inter.broker.protocol is below 2.3"
+                text = "broker %d cannot follow: its inter.broker.protocol is below 2.1"
                 logger.error(text, broker_id)
             return await not_leader.fetch(call)
         asked = self._asked(call)

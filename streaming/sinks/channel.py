@@ -17,11 +17,12 @@ from typing import Any
 from streaming.security.connector import Connector
 from streaming.sinks.plan import SharedRequest
 from streaming.wire.apis import ApiKey
+from streaming.wire.asked_versions import highest_versions
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.errors import WireError
 from streaming.wire.exchange import CLIENT_ID, Exchange, still_open
 from streaming.wire.healthy_answers import tells_no_error
-from streaming.wire.requests import encode_request, encode_request_header
+from streaming.wire.requests import encode_request_header
 from streaming.wire.responses import decode_response
 
 logger = logging.getLogger(__name__)
@@ -173,7 +174,7 @@ class BrokerChannel:
         self._connection = still_open(self._connection)
         if self._connection is None:
             self._connection = await self._connector.open(self.end)
-            self._versions = await _asked_versions(self._connection)
+            self._versions = await highest_versions(self._connection)
         supported = self._versions.get(request.api)
         if supported is None:
             raise Unsupported(f"the broker does not support {request.api.name}")
@@ -190,13 +191,6 @@ class BrokerChannel:
             # A broker that reads no more would keep it, and what it was not sent, for good.
             self._connection.abort()
             self._connection = None
-
-
-async def _asked_versions(connection: Exchange) -> dict[int, int]:
-    """Return the highest version of each API that the broker knows."""
-    request = encode_request(ApiKey.API_VERSIONS, 0, 0, CLIENT_ID, {})
-    answer = _decoded(ApiKey.API_VERSIONS, 0, await connection.ask(request))
-    return {entry["api_key"]: entry["max_version"] for entry in answer["api_keys"]}
 
 
 def _decoded(api: ApiKey, version: int, answer: bytes) -> dict[str, Any]:

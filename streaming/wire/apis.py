@@ -122,8 +122,7 @@ APIS: dict[int, Api] = {
         Api(ApiKey.CREATE_TOPICS, "CreateTopics", 0, 7, KAFKA_PYTHON),
         Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 0, 6, KAFKA_PYTHON),
         Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, KAFKA_PYTHON),
-        # Before version 3 it does not say whether a consumer asks, or a broker that follows.
-        Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 3, 4, KAFKA_PYTHON),
+        Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, KAFKA_PYTHON),
         Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 4, 5, KAFKA_PYTHON),
         Api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", 0, 1, KAFKA_PYTHON),
         Api(ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommit", 0, 4, KAFKA_PYTHON),

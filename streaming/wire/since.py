@@ -5,6 +5,9 @@ from __future__ import annotations
 DELETE_TOPICS_IDS = 6
 """Topics are named by name or id; before, all of them by name."""
 
+EPOCHS_REPLICA_ID = 3
+"""OffsetForLeaderEpoch says which broker follows, if it is one that asks."""
+
 FETCH_TOPIC_IDS = 13
 """Topics are named by id; before, by name."""
 

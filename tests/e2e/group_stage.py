@@ -29,6 +29,7 @@ from tests.e2e.group_clients import (
     PythonClient,
     RdClient,
 )
+from tests.e2e.upgrading import PROTOCOL
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, KafkaTools
 from tests.fixtures.story import OURSELVES
@@ -162,6 +163,8 @@ class Stage:
         self.tools = tools
         self.brokers = demo.embedded.bootstrap_servers
         self._folder = demo.folders.root.parent
+        older = {f"{PROTOCOL}={one}" for one in ("2.1", "2.2")}
+        self._knows_static_members = older.isdisjoint(demo.embedded.settings())
         self.writer = Writer(self.brokers)
         self.writer.start()
         self.members: list[Member] = []
@@ -174,11 +177,12 @@ class Stage:
         self.members[-1].start()
 
     def join_others(self) -> None:
-        """Let the other clients come."""
+        """Let the other clients come, one of them as a static member where brokers know such."""
         sticky = {"partition_assignment_strategy": "cooperative-sticky"}
         self.join("mixed", JavaClient(self.brokers, "mixed", self._folder))
         self.join("mixed", RdClient(self.brokers, "mixed"))
-        self.join("static", RdClient(self.brokers, "static", group_instance_id="one", **sticky))
+        named = {"group_instance_id": "one"} if self._knows_static_members else {}
+        self.join("static", RdClient(self.brokers, "static", **named, **sticky))
 
     def check(self) -> None:
         """All go on committing, and find what they committed."""

@@ -39,6 +39,8 @@ pytestmark = [
     "demo",
     [
         brokers_of("2.4.1", "2.4", cluster=TAKING_GROUPS_OVER),
+        brokers_of("2.1.1", "2.1", slow=True, cluster=TAKING_GROUPS_OVER),
+        brokers_of("2.2.2", "2.2", slow=True, cluster=TAKING_GROUPS_OVER),
         brokers_of("2.3.1", "2.3", slow=True, cluster=TAKING_GROUPS_OVER),
         brokers_of("2.5.1", "2.5", slow=True, cluster=TAKING_GROUPS_OVER),
         brokers_of("2.6.3", "2.6", slow=True, cluster=TAKING_GROUPS_OVER),

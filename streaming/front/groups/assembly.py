@@ -41,6 +41,9 @@ from streaming.wire.apis import ApiKey
 _EPOCHS_TOLD_SINCE = (2, 7)
 """The inter-broker protocol from which on all brokers say where a leader epoch ended (Fetch 12)."""
 
+_STATIC_MEMBERS_SINCE = (2, 3)
+"""The inter-broker protocol from which on all brokers know group.instance.id (KIP-345)."""
+
 
 class Groups:
     """The parts that work when groups.takeover.enable is true, on the front's event loop."""
@@ -63,6 +66,7 @@ class Groups:
         it was never read.
         """
         self._enabled = settings.groups_takeover_enable
+        self._static_members = settings.inter_broker_protocol >= _STATIC_MEMBERS_SINCE
         self._append = append
         self._view = view
         timeout_s = settings.request_timeout_ms / 1000
@@ -116,7 +120,7 @@ class Groups:
         fetch = ReplicaFetch(self.leader, self._view.image, reports, history.read, consumers)
         epochs = ReplicaEpochs(self.leader, reports, history.log_ends, consumers)
         return {
-            **group_apis(self._requests),
+            **group_apis(self._requests, static_members=self._static_members),
             ApiKey.FETCH: fetch.handle,
             ApiKey.LIST_OFFSETS: consumers.list_offsets,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: epochs.handle,

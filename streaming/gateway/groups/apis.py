@@ -12,9 +12,14 @@ from streaming.gateway.groups.requests import GroupRequests
 from streaming.wire.apis import ApiKey
 
 
-def group_apis(requests: GroupRequests) -> Mapping[int, Handler | AtOnce | WithoutTask]:
-    """Return the handlers of members' and administrators' requests."""
-    membership, offsets, overview = Membership(requests), Offsets(requests), Overview(requests)
+def group_apis(
+    requests: GroupRequests, *, static_members: bool = True
+) -> Mapping[int, Handler | AtOnce | WithoutTask]:
+    """Return the handlers of members' and administrators' requests; static_members as Membership
+    takes it.
+    """
+    membership = Membership(requests, static_members=static_members)
+    offsets, overview = Offsets(requests), Overview(requests)
     return {
         ApiKey.OFFSET_COMMIT: WithoutTask(requests.service.try_commit, offsets.commit),
         ApiKey.OFFSET_FETCH: offsets.fetch,

@@ -43,9 +43,10 @@ clients sensibly set; the machines answer it by then.
 class Membership:
     """Answers what members ask."""
 
-    def __init__(self, requests: GroupRequests) -> None:
-        """Take what has requests decided."""
+    def __init__(self, requests: GroupRequests, *, static_members: bool) -> None:
+        """Take what has requests decided; static_members: whether all brokers can read of them."""
         self._requests = requests
+        self._static_members = static_members
 
     def join(self, request: bytes, host: str, answer: Answer) -> bool:
         """Answer JoinGroup, once the group's rebalance lets it.
@@ -73,6 +74,9 @@ class Membership:
             "reason": body["reason"],
         }
         on_reply = _answering(answer, functools.partial(_join_response, header, member))
+        if instance is not None and not self._static_members:  # KafkaApis.handleJoinGroupRequest
+            on_reply({"error": ProtocolError.UNSUPPORTED_VERSION})
+            return True
         identifies = not member and instance is None and version >= MEMBER_ID_REQUIRED_SINCE
         at_once: list[ReplyBody] = []
         self._requests.ask(

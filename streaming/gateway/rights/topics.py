@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from state.protocol_errors import ProtocolError
+from streaming.gateway.followers import follower_that_asks_for_epochs, follower_that_fetches
 from streaming.gateway.rights.asked import (
     CLUSTER_DENIED,
     TOPIC_DENIED,
@@ -132,9 +133,7 @@ def configs(operation: Operation, answers: str) -> Rule:
 
 def fetch(asked: Asked) -> Verdict:
     """Let followers, which act for the cluster, and who may read a topic."""
-    replica_state = asked.body.get("replica_state") or {}
-    replicas = (asked.body.get("replica_id", -1), replica_state.get("replica_id", -1))
-    by_follower = max(replicas) >= 0
+    by_follower = follower_that_fetches(asked.body) is not None
     acts = by_follower and asked.may_with_cluster(Operation.CLUSTER_ACTION)
 
     def name_of(one: Body) -> str | None:
@@ -170,7 +169,8 @@ def list_offsets(asked: Asked) -> Verdict:
 
 def offsets_for_leader_epoch(asked: Asked) -> Verdict:
     """Let followers, which act for the cluster, and who may describe a topic."""
-    by_follower = asked.body.get("replica_id", -1) >= 0
+    header, body = asked.request.header, asked.request.body
+    by_follower = follower_that_asks_for_epochs(header, body) is not None
     acts = asked.may_with_cluster(Operation.CLUSTER_ACTION, told=by_follower)
 
     def permitted(one: Body) -> bool:

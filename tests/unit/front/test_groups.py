@@ -59,6 +59,21 @@ def test_a_member_joins_and_gets_its_assignment(key: ApiKey, version: int) -> No
     play(scenario)
 
 
+def test_static_members_are_refused_while_brokers_cannot_read_of_them() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        joins = membership.Membership(world.requests, static_members=False)
+        answers: list[bytes] = []
+        body = joining(instance="one")
+        request = encode_request(ApiKey.JOIN_GROUP, 9, 1, "test", body)
+        assert joins.join(request, "/127.0.0.1", answers.append)
+        (answer,) = answers
+        _, said = decode_response(ApiKey.JOIN_GROUP, 9, answer)
+        assert said["error_code"] == ProtocolError.UNSUPPORTED_VERSION
+        assert not world.payloads("join_group_requested")
+
+    play(scenario)
+
+
 def test_a_reply_that_cannot_be_encoded_is_answered_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

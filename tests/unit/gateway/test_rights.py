@@ -372,3 +372,15 @@ def test_where_epochs_ended_is_told_to_who_may_describe_and_to_followers(
         assert said == {"seen": [(1, told)], "secret": [(1, DENIED)]}
 
     run(scenario, authorizer(seen=Operation.DESCRIBE))
+
+
+def test_before_version_3_who_is_named_like_a_fetcher_asks_as_a_follower() -> None:
+    async def scenario(rig: Rig) -> None:
+        client = await rig.client()
+        client.client_id = "broker-7-fetcher-0"
+        partitions = [{"partition": 1, "current_leader_epoch": 3, "leader_epoch": 2}]
+        asked = {"topics": [{"topic": "seen", "partitions": partitions}]}
+        (topic,) = (await client.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, asked))["topics"]
+        assert [one["error_code"] for one in topic["partitions"]] == [DENIED]
+
+    run(scenario, authorizer(seen=Operation.DESCRIBE))

@@ -212,11 +212,12 @@ def test_a_hidden_gateway_needs_a_listener_of_the_brokers(others: list[str], mes
         load_settings(overrides=["gateway.hidden=true", *others])
 
 
-def test_groups_need_brokers_of_2_3() -> None:
-    overrides = ["groups.takeover.enable=true", "inter.broker.protocol.version=2.2-IV1"]
-    with pytest.raises(ConfigurationError, match=r"2\.3 or newer, and it is 2\.2-IV1"):
+@pytest.mark.parametrize("protocol", ["2.0", "2.1-IV1"])
+def test_groups_need_brokers_of_2_1(protocol: str) -> None:
+    overrides = ["groups.takeover.enable=true", f"inter.broker.protocol.version={protocol}"]
+    with pytest.raises(ConfigurationError, match=rf"2\.1 or newer, and it is {protocol}:"):
         load_settings(overrides=overrides)
-    load_settings(overrides=[overrides[0], "inter.broker.protocol.version=2.3"])
+    load_settings(overrides=[overrides[0], "inter.broker.protocol.version=2.1"])
 
 
 def test_a_hidden_gateway_may_listen_where_it_is_not_announced() -> None:

@@ -28,9 +28,10 @@ ANY_REPLICA = -2
 
 class Follower:
     """A broker with a batch of two records at each offset in `at`. ends: what it has of epochs;
-    after them it knows none; epochs_error: what it says instead. answering: it says what it is
-    asked; off_by: it says other numbers; without: what it says to Fetch before that, of no topic.
-    hangs_up: after each answer. end: of its log; epoch: under which it follows.
+    after them it knows none; epochs_error: what it says instead. highest: the versions that it
+    knows. answering: it says what it is asked; off_by: it says other numbers; without: what it says
+    to Fetch before that, of no topic. hangs_up: after each answer. end: of its log; epoch: under
+    which it follows.
     """
 
     def __init__(self, *at: int) -> None:
@@ -38,6 +39,7 @@ class Follower:
         self.batches = {offset: stamped(batch, offset, OLDER) for offset in at}
         self.start, self.end, self.epoch = 0, 103, 9
         self.versions: set[tuple[int, int]] = set()
+        self.highest = {ApiKey.FETCH: 17, ApiKey.LIST_OFFSETS: 9}
         self.high_watermark = 100
         self.ends: dict[int, EpochEnd] = {}
         self.epochs_error = 0
@@ -56,19 +58,30 @@ class Follower:
             while True:
                 size = int.from_bytes(await reader.readexactly(4), "big")
                 request = decode_request(await reader.readexactly(size), GATEWAY_APIS)
-                self.asked += 1
                 key, version = request.header.api_key, request.header.api_version
+                id_ = request.header.correlation_id
+                if key == ApiKey.API_VERSIONS:
+                    writer.write(frame(encode_response(key, version, id_, self._served())))
+                    continue
+                self.asked += 1
                 self.versions.add((key, version))
                 answer = self._fetched if key == ApiKey.FETCH else self._offsets
                 body = answer(request.body)
                 await self.answering.wait()
-                id_ = request.header.correlation_id + self.off_by["correlation_id"]
+                id_ += self.off_by["correlation_id"]
                 writer.write(frame(encode_response(key, version, id_, body)))
                 if self.hangs_up:
                     break
         writer.close()
         with suppress(ConnectionError):
             await writer.wait_closed()
+
+    def _served(self) -> dict[str, Any]:
+        ranges = [
+            {"api_key": key, "min_version": 1, "max_version": most}
+            for key, most in self.highest.items()
+        ]
+        return {"error_code": 0, "api_keys": ranges}
 
     def _fetched(self, body: dict[str, Any]) -> dict[str, Any]:
         if self.without:

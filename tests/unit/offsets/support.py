@@ -123,10 +123,17 @@ class Led:
         body |= {"max_wait_ms": 20, "topics": [topic]}
         return _call(header, body)
 
-    def asked_about_epochs(self, partition: dict[str, Any], broker: int = 2) -> Call:
+    def asked_about_epochs(
+        self,
+        partition: dict[str, Any],
+        broker: int = 2,
+        *,
+        version: int = EPOCHS_VERSION,
+        client: str = "broker",
+    ) -> Call:
         """An OffsetForLeaderEpoch of one partition."""
         topic = {"topic": GROUP_TOPIC, "partitions": [partition]}
-        header = RequestHeader(ApiKey.OFFSET_FOR_LEADER_EPOCH, EPOCHS_VERSION, 1, "broker")
+        header = RequestHeader(ApiKey.OFFSET_FOR_LEADER_EPOCH, version, 1, client)
         return _call(header, {"replica_id": broker, "topics": [topic]})
 
 

@@ -131,8 +131,10 @@ def test_how_far_its_logs_go_a_broker_says_of_those_that_it_follows_now() -> Non
     run(follower, scenario)
 
 
-def test_what_a_broker_takes_for_committed_it_says_in_the_version_that_it_knows() -> None:
+@pytest.mark.parametrize("known", [10, 11, 17])
+def test_what_a_broker_takes_for_committed_it_says_in_the_version_that_it_knows(known: int) -> None:
     follower = Follower(0)
+    follower.highest[ApiKey.FETCH] = known
 
     async def scenario(history: History, _: Led) -> None:
         history.epochs_told = False
@@ -142,7 +144,18 @@ def test_what_a_broker_takes_for_committed_it_says_in_the_version_that_it_knows(
             await history.committed(1, 0, 103)
 
     run(follower, scenario)
-    assert follower.versions == {(ApiKey.FETCH, 11)}
+    assert follower.versions == {(ApiKey.FETCH, min(known, 11))}
+
+
+def test_a_broker_that_knows_no_request_which_it_is_sent_is_named() -> None:
+    follower = Follower(0)
+    del follower.highest[ApiKey.LIST_OFFSETS]
+
+    async def scenario(history: History, led: Led) -> None:
+        with pytest.raises(HistoryUnreadable, match=r"broker 1: .*API key 2 version -1"):
+            await history.log_ends(1, {0: 9})
+
+    run(follower, scenario)
 
 
 def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> None:
@@ -178,7 +191,7 @@ def test_a_broker_that_hung_up_meanwhile_is_connected_to_again() -> None:
 
 @pytest.mark.parametrize(
     ("number", "said"),
-    [("correlation_id", "answer 2 to request 1"), ("partition_index", "an answer about [1]")],
+    [("correlation_id", "answer 3 to request 2"), ("partition_index", "an answer about [1]")],
 )
 def test_an_answer_to_another_question_is_refused(number: str, said: str) -> None:
     follower = Follower(0)

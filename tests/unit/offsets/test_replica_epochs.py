@@ -19,6 +19,9 @@ from tests.unit.offsets.support import OLDER, Led
 LEADER = 1
 """Whom ZooKeeper names for partition 0."""
 
+ANYBODY = -2
+"""The replica id of requests that have none."""
+
 LAG_S = 30.0
 COME_AGAIN = {"error_code": ProtocolError.UNKNOWN_LEADER_EPOCH}
 
@@ -107,6 +110,25 @@ def test_a_log_begins_when_all_in_sync_have_asked() -> None:
         assert await led.ask(3) == all_of(OLDER, 10)
         assert [await one for one in first] == [all_of(OLDER, 10)] * 2
         assert led.leader.logs[0].end == 10
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("client", "told"),
+    [("broker-3-fetcher-0", 8), ("broker-3-fetcher-0x", 10), ("a consumer", 10), (None, 10)],
+)
+def test_before_version_3_the_client_id_says_who_follows(client: str, told: int) -> None:
+    """A consumer hears of all that is safe, a broker of what its log has."""
+
+    async def scenario(led: Asking) -> None:
+        led.begin(10)
+        led.ends[3] = 8
+        asked = {"partition": 0, "leader_epoch": OLDER}
+        asked["current_leader_epoch"] = led.leader.logs[0].epoch
+        call = led.asked_about_epochs(asked, ANYBODY, version=2, client=client)
+        (topic,) = (await led.epochs.handle(call))["topics"]
+        assert topic["partitions"] == [{"partition": 0, **all_of(OLDER, told)}]
 
     run(scenario)
 

@@ -57,7 +57,7 @@ def run(scenario: Callable[[Fetching], Awaitable[None]]) -> None:
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("version", [11, 12, 13, 15, 17])
+@pytest.mark.parametrize("version", [10, 11, 12, 13, 15, 17])
 def test_followers_get_what_they_lack_and_say_what_they_have(version: int) -> None:
     async def scenario(led: Fetching) -> None:
         led.begin()
@@ -207,7 +207,7 @@ def test_what_stands_before_our_log_is_read_from_another_broker() -> None:
 def test_old_protocols_and_other_partitions_are_not_led() -> None:
     async def scenario(led: Fetching) -> None:
         led.begin()
-        assert (await led.ask(10))["error_code"] == ProtocolError.NOT_LEADER_OR_FOLLOWER
+        assert (await led.ask(8))["error_code"] == ProtocolError.NOT_LEADER_OR_FOLLOWER
         assert (await led.ask(partition=7))["error_code"] == ProtocolError.NOT_LEADER_OR_FOLLOWER
 
     run(scenario)

@@ -75,7 +75,7 @@ def test_no_version_is_beyond_kafka_3_9():
         "CreateTopics": (0, 7),
         "DeleteTopics": (0, 6),
         "InitProducerId": (0, 5),
-        "OffsetForLeaderEpoch": (3, 4),
+        "OffsetForLeaderEpoch": (2, 4),
         "AddPartitionsToTxn": (4, 5),
         "WriteTxnMarkers": (0, 1),
         "TxnOffsetCommit": (0, 4),
