@@ -54,6 +54,7 @@ pytestmark = [
         "demo",
         [
             brokers_of("3.9.2", "3.9", cluster=KEEPING_TAILS),
+            brokers_of("2.2.2", "2.2", cluster=KEEPING_TAILS),
             brokers_of("2.4.1", "2.4", cluster=KEEPING_TAILS),
             brokers_of("2.7.2", "2.7", cluster=KEEPING_TAILS),
         ],

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 
 GROUPS_MORE = More(groups=True, zookeeper=True)
 FROM_2_7 = ("2.7.2", "2.8.2", "3.9.2")
+FROM_2_1 = ("2.1.1", "2.2.2", "3.9.2")
 FROM_2_4 = ("2.4.1", "2.5.1", "2.6.3", "2.7.2")
 ALL_MORE = More(groups=True, zookeeper=True, standby=True, log_cluster=True)
 alone = pytest.mark.parametrize("demo", [cluster_options(NO_MORE)], indirect=True)
@@ -96,6 +97,7 @@ def test_a_standby_and_a_log_cluster_live_through_them(tmp_path: Path, seed: int
         (1211, More(groups=True, ensemble=True)),
         (1303, More(groups=True, zookeeper=True, protocol="2.7", versions=FROM_2_7)),
         (1301, More(groups=True, zookeeper=True, protocol="2.4", versions=FROM_2_4)),
+        (1402, More(groups=True, zookeeper=True, protocol="2.1", versions=FROM_2_1)),
     ],
     ids=[
         "brokers return as 2.8 to 3.9",
@@ -103,6 +105,7 @@ def test_a_standby_and_a_log_cluster_live_through_them(tmp_path: Path, seed: int
         "three ZooKeepers",
         "groups of brokers that return as 2.7 to 3.9",
         "groups of brokers that return as 2.4 to 2.7",
+        "groups of brokers that return as 2.1 to 3.9",
     ],
 )
 def test_other_clusters_live_through_them(tmp_path: Path, seed: int, more: More) -> None:
