@@ -89,7 +89,12 @@ def test_groups_live_through_every_death(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "demo", [brokers_of("3.9.2", "2.4", cluster=TAKING_GROUPS_OVER)], indirect=True
+    "demo",
+    [
+        brokers_of("3.9.2", "2.1", cluster=TAKING_GROUPS_OVER),
+        brokers_of("3.9.2", "2.4", cluster=TAKING_GROUPS_OVER),
+    ],
+    indirect=True,
 )
 @pytest.mark.parametrize(
     "steps",
