@@ -8,7 +8,7 @@ from streaming.wire import since
 from streaming.wire.requests import RequestHeader
 from streaming.wire.schema_codec import Body
 
-_FETCHER = re.compile(r"broker-([0-9]+)-fetcher-[0-9]+")
+_FETCHER = re.compile(r"broker-([0-9]{1,10})-fetcher-[0-9]+")
 """The client id of a broker's replica fetcher (ReplicaFetcherThread)."""
 
 

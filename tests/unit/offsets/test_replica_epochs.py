@@ -116,7 +116,13 @@ def test_a_log_begins_when_all_in_sync_have_asked() -> None:
 
 @pytest.mark.parametrize(
     ("client", "told"),
-    [("broker-3-fetcher-0", 8), ("broker-3-fetcher-0x", 10), ("a consumer", 10), (None, 10)],
+    [
+        ("broker-3-fetcher-0", 8),
+        ("broker-3-fetcher-0x", 10),
+        (f"broker-{3:05000}-fetcher-0", 10),
+        ("a consumer", 10),
+        (None, 10),
+    ],
 )
 def test_before_version_3_the_client_id_says_who_follows(client: str, told: int) -> None:
     """A consumer hears of all that is safe, a broker of what its log has."""
