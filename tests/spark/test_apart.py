@@ -30,6 +30,14 @@ KILLED = f"""{OPEN}
 spark.sparkContext.parallelize([1], 1).map(abs).count()  # opens the connection that ends
 jvm = jvm_pid(spark)
 gc.collect()  # objects that go are told to the JVM, which shall be asked nothing while it ends
+told = threading.Event()
+
+class Last:
+    def garbage_collect_object(self, *_):
+        told.set()
+
+SparkContext._gateway._gateway_client.finalizer_deque.appendleft((Last(), "in turn"))
+assert told.wait(60)
 os.kill(jvm, signal.SIGTERM)
 print(SparkContext._gateway.proc.wait(60))
 for one in threading.enumerate():
