@@ -13,7 +13,7 @@ from streaming.demo.cluster import DemoCluster
 from streaming.explain.story import Explainer
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import broker_path, partition_state_path, topic_path
-from tests.e2e.replica_folders import delete_earlier, on_disk, topics_of
+from tests.e2e.replica_folders import delete_earlier, on_disk, replica_folders, topics_of
 from tests.e2e.waiting import wait_for
 
 TOPIC = "again"
@@ -28,9 +28,17 @@ pytestmark = [
 
 
 def create(admin: Any, demo: DemoCluster, replicas: list[int]) -> None:
-    """Create the topic and wait until its brokers have it on their disks."""
+    """Create the topic and wait until its brokers have it on their disks, with its id: that they
+    note a moment later, and a broker without it takes the replica for one of any topic.
+    """
     admin.create_topics({TOPIC: {"assignments": {0: replicas}}}, timeout_ms=ASK_MS)
-    wait_for("the replicas", lambda: set(replicas) <= set(on_disk(demo, TOPIC)))
+    wait_for("the replicas", lambda: set(replicas) <= with_id(demo))
+
+
+def with_id(demo: DemoCluster) -> set[int]:
+    """Return the brokers whose replica says of which topic it is."""
+    found = replica_folders(demo)
+    return {one.broker for one in found if one.topic == TOPIC and one.topic_id is not None}
 
 
 def isr(session: ZkSession) -> list[int]:
