@@ -2,8 +2,8 @@
 
 A follower serves consumers that name a rack (Fetch from version 11, KIP-392), before Kafka 2.4 only
 those that debug, up to the high watermark that we told it. Which versions it knows it is asked:
-those of 2.1 and 2.2 know no racks. From version 12 it says, too, where a
-leader epoch ended in its log. Where its log begins and ends it says to who debugs as well.
+those of 2.1 and 2.2 know no racks. From version 12 it says, too, where a leader epoch ended in its
+log. Where its log begins and ends it says to who debugs as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.follower import UNKNOWN, EpochEnd
 from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
-from streaming.wire.asked_versions import highest_versions
+from streaming.wire.asked_versions import ServedVersions, asked_versions
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.errors import WireError
 from streaming.wire.exchange import CLIENT_ID, Exchange, still_open
@@ -33,7 +33,6 @@ _LIST_OFFSETS_MAX_VERSION = 4
 EARLIEST = -2
 LATEST = -1
 _ANY_EPOCH = -1
-_UNSERVED = -1
 _FETCH_MAX_BYTES = 55 * 1024 * 1024  # what a broker says at most unless configured (KIP-541)
 _MAX_WAIT_MS = 100
 _DEBUGGING = -2  # FetchRequest.DEBUGGING_CONSUMER_ID, ListOffsetsRequest.DEBUGGING_REPLICA_ID
@@ -82,7 +81,7 @@ class HistoryConnection:
             ApiKey.FETCH: fetch_max_version,
             ApiKey.LIST_OFFSETS: _LIST_OFFSETS_MAX_VERSION,
         }
-        self._versions: dict[int, int] = {}
+        self._served = ServedVersions()
         self._connector = connector
         self._timeout_s = timeout_s
         self._connection: Exchange | None = None
@@ -221,8 +220,8 @@ class HistoryConnection:
         self._connection = still_open(self._connection)
         if self._connection is None:
             self._connection = await self._connector.open(self._source.end)
-            self._versions = await highest_versions(self._connection)
-        version = min(self._versions.get(api, _UNSERVED), self._max_versions[api])
+            self._served = await asked_versions(self._connection)
+        version = self._served.at_most(api, self._max_versions[api])
         request = encode_request(api, version, 0, CLIENT_ID, body)
         return decode_response(api, version, await self._connection.ask(request))[1]
 

@@ -17,7 +17,7 @@ from typing import Any
 from streaming.security.connector import Connector
 from streaming.sinks.plan import SharedRequest
 from streaming.wire.apis import ApiKey
-from streaming.wire.asked_versions import highest_versions
+from streaming.wire.asked_versions import ServedVersions, asked_versions
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.errors import WireError
 from streaming.wire.exchange import CLIENT_ID, Exchange, still_open
@@ -61,10 +61,6 @@ NO_ERRORS: dict[str, Any] = {"error_code": 0, "partition_errors": None, "topics"
 """Body of an answer to LeaderAndIsr that names no partition with an error; its lists stay shut."""
 
 
-class Unsupported(Exception):
-    """The broker does not know what it has to be told."""
-
-
 class BrokerChannel:
     """Delivers one broker's requests; lives on one asyncio loop.
 
@@ -96,7 +92,7 @@ class BrokerChannel:
         self._queue: deque[Queued] = deque()
         self._kept = 0  # how many were left when the queue was replaced last
         self._wake = asyncio.Event()
-        self._versions: dict[int, int] = {}
+        self._served = ServedVersions()
         self._connection: Exchange | None = None
         self._failing = False
 
@@ -155,7 +151,7 @@ class BrokerChannel:
             try:
                 async with asyncio.timeout(self._timing.socket_timeout_ms / 1000):
                     body = await self._exchange(request)
-            except (OSError, TimeoutError, Unsupported, WireError, ValueError) as error:
+            except (OSError, TimeoutError, WireError, ValueError) as error:
                 self._disconnect()
                 self._report(error)
                 await asyncio.sleep(self._timing.retry_backoff_ms / 1000)
@@ -174,11 +170,8 @@ class BrokerChannel:
         self._connection = still_open(self._connection)
         if self._connection is None:
             self._connection = await self._connector.open(self.end)
-            self._versions = await highest_versions(self._connection)
-        supported = self._versions.get(request.api)
-        if supported is None:
-            raise Unsupported(f"the broker does not support {request.api.name}")
-        version = min(supported, request.max_version)
+            self._served = await asked_versions(self._connection)
+        version = self._served.at_most(request.api, request.max_version)
         head = encode_request_header(request.api, version, 0, CLIENT_ID)
         await self._connection.send(head, *request.encode(version).parts(self.broker_epoch))
         end_offset = self._queue[0].end_offset

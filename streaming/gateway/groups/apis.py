@@ -13,7 +13,7 @@ from streaming.wire.apis import ApiKey
 
 
 def group_apis(
-    requests: GroupRequests, *, static_members: bool = True
+    requests: GroupRequests, *, static_members: bool
 ) -> Mapping[int, Handler | AtOnce | WithoutTask]:
     """Return the handlers of members' and administrators' requests; static_members as Membership
     takes it.

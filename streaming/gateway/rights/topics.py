@@ -169,8 +169,7 @@ def list_offsets(asked: Asked) -> Verdict:
 
 def offsets_for_leader_epoch(asked: Asked) -> Verdict:
     """Let followers, which act for the cluster, and who may describe a topic."""
-    header, body = asked.request.header, asked.request.body
-    by_follower = follower_that_asks_for_epochs(header, body) is not None
+    by_follower = follower_that_asks_for_epochs(asked.request.header, asked.body) is not None
     acts = asked.may_with_cluster(Operation.CLUSTER_ACTION, told=by_follower)
 
     def permitted(one: Body) -> bool:

@@ -244,7 +244,8 @@ async def coordinating(
     """A gateway that coordinates groups, all partitions taken over."""
     world = made(*options)
     node = node_config(world.cluster, announced_topic=GROUP_TOPIC)
-    apis = build_apis(world.cluster, world.cluster, node, group_apis(world.requests))
+    groups = group_apis(world.requests, static_members=True)
+    apis = build_apis(world.cluster, world.cluster, node, groups)
     gateway = Gateway(LISTENERS, apis, Limits())
     await gateway.start()
     rig = Rig(world.cluster, gateway)
