@@ -16,6 +16,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SecretStr,
     ValidationInfo,
     field_validator,
 )
@@ -222,6 +223,7 @@ class Settings(BaseModel):
     leader_imbalance_check_interval_seconds: Positive
     leader_rebalance_partitions_max: Positive
     leader_rebalance_step_interval_ms: Positive
+    delegation_token_expiry_check_interval_ms: PositiveLong
     min_insync_replicas: Positive
     controlled_shutdown_safety_check_enable: bool
     inter_broker_protocol_version: ProtocolVersion
@@ -243,6 +245,10 @@ class Settings(BaseModel):
         "kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer", ""
     ]
     super_users: Principals
+    connections_max_reauth_ms: Annotated[int, Field(ge=0, le=LONG_MAX)]
+    delegation_token_secret_key: Annotated[SecretStr, Field(description="a text, or nothing")]
+    delegation_token_max_lifetime_ms: PositiveLong
+    delegation_token_expiry_time_ms: PositiveLong
     allow_everyone_if_no_acl_found: bool
     ssl_principal_mapping_rules: PrincipalRules
     max_connections: Positive
@@ -308,6 +314,11 @@ class Settings(BaseModel):
         """The names of security protocols by listener, of those that the map has."""
         pairs = (one.split(":") for one in self.listener_security_protocol_map.split(",") if one)
         return {listener: protocol for listener, protocol in pairs}
+
+    @property
+    def has_delegation_tokens(self) -> bool:
+        """Whether tokens can be made, and taken where somebody logs in."""
+        return bool(self.delegation_token_secret_key.get_secret_value())
 
     @property
     def sasl_mechanisms(self) -> tuple[str, ...]:

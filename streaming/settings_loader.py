@@ -134,6 +134,7 @@ def _check_sasl(settings: Settings) -> None:
     if not mechanism:
         _refuse(
             {
+                "connections.max.reauth.ms": settings.connections_max_reauth_ms,
                 "listener.security.protocol.map": _mapped_to(settings, "SASL_"),
                 "sasl.enabled.mechanisms": settings.sasl_enabled_mechanisms,
             },
@@ -319,7 +320,9 @@ def _mode(sources: Sequence[Source]) -> object:
 def _complaint(detail: ErrorDetails, sources: Sequence[Source]) -> str:
     key = str(detail["loc"][0])
     origin = next(source.name for source in reversed(sources) if key in source.values)
-    return f"{key} = {detail['input']!r} in {origin} is not allowed: {allowed_values(key)}"
+    secret = "writeOnly" in Settings.model_json_schema()["properties"][key]
+    given = "(a secret)" if secret else repr(detail["input"])
+    return f"{key} = {given} in {origin} is not allowed: {allowed_values(key)}"
 
 
 def allowed_values(key: str) -> str:

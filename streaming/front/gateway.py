@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from pydantic import SecretStr
+
+from streaming.front.delegation_tokens import ZkDelegationTokens
 from streaming.front.load_events import topics_have_ids
 from streaming.front.scram_credentials import ZkScramCredentials
 from streaming.front.user_configs import ZkUserConfigs
@@ -13,17 +16,18 @@ from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.calls import AtOnce, Handler, WithoutTask
 from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
+from streaming.gateway.delegation_tokens import TokenTerms
 from streaming.gateway.passing.pool import PassingLimits
-from streaming.gateway.ports import ClusterView, DecisionClient
+from streaming.gateway.ports import ClusterView, DecisionClient, StoredTokens
 from streaming.gateway.server import Gateway, Listener
 from streaming.gateway.serving import Rights
 from streaming.process.open_files import admissible_connections
 from streaming.security.authorizer import Authorizer
 from streaming.security.connector import Connector
 from streaming.security.credentials import plain_users
-from streaming.security.mapping_rules import mapping_rules
+from streaming.security.mapping_rules import MappingRule, mapping_rules
 from streaming.security.protocols import configured_listeners
-from streaming.security.sasl_server import CredentialOf, Sasl
+from streaming.security.sasl_server import CredentialOf, Sasl, TokenOf
 from streaming.security.tls import server_context
 from streaming.settings import Settings, known_keys
 from streaming.settings_loader import gateway_ports
@@ -36,10 +40,12 @@ def listener_addresses(
     settings: Settings,
     protocols: Mapping[str, SecurityProtocol],
     credential_of: CredentialOf,
+    token_of: TokenOf | None,
 ) -> list[Listener]:
     """Return an address per listener: gateway.port and those that follow it, or free ports.
 
-    protocols: what is spoken on each, by name; credential_of: where credentials for SCRAM are.
+    protocols: what is spoken on each, by name; credential_of, token_of: where credentials for SCRAM
+    and delegation tokens are.
     Raises ConfigurationError as `gateway_ports`, or when a file that the settings name cannot be
     used.
     """
@@ -47,7 +53,13 @@ def listener_addresses(
     contexts = {sasl: server_context(settings, sasl=sasl) for sasl in (False, True)}
 
     def sasl(listener: str) -> Sasl:
-        return Sasl(settings.sasl_mechanisms, plain_users(settings, listener), credential_of)
+        return Sasl(
+            settings.sasl_mechanisms,
+            plain_users(settings, listener),
+            credential_of,
+            token_of,
+            settings.connections_max_reauth_ms,
+        )
 
     return [
         Listener(
@@ -62,9 +74,11 @@ def listener_addresses(
     ]
 
 
-def node_config(settings: Settings) -> NodeConfig:
-    """Return what the gateway is told about this node."""
+def node_config(settings: Settings, tokens: StoredTokens) -> NodeConfig:
+    """Return what the gateway is told about this node; tokens: where delegation tokens are kept."""
     request_timeout_s = settings.request_timeout_ms / 1000
+    values = {key: getattr(settings, field) for key, field in known_keys().items()}
+    secret = {key for key, value in values.items() if isinstance(value, SecretStr)}
     return NodeConfig(
         node_id=settings.controller_id,
         defaults=TopicDefaults(
@@ -74,8 +88,15 @@ def node_config(settings: Settings) -> NodeConfig:
             remote_storage=settings.remote_log_storage_system_enable,
         ),
         request_timeout_s=request_timeout_s,
-        configs={key: _text(getattr(settings, field)) for key, field in known_keys().items()},
+        configs={key: _text(one) for key, one in values.items() if key not in secret},
+        secret_configs=secret,
         users=ZkUserConfigs(settings),
+        token_terms=TokenTerms(
+            settings.delegation_token_secret_key.get_secret_value(),
+            settings.delegation_token_max_lifetime_ms,
+            settings.delegation_token_expiry_time_ms,
+        ),
+        tokens=tokens,
         announced_topic=settings.announced_topic,
         passing=PassingLimits(
             answer_timeout_s=request_timeout_s,
@@ -97,8 +118,13 @@ def _rights(settings: Settings, view: ClusterView) -> tuple[Rights | None, ZkAcl
         settings.super_user_principals,
         allow_without_acls=settings.allow_everyone_if_no_acl_found,
     )
-    rules = mapping_rules(settings.ssl_principal_mapping_rules)
-    return Rights(authorizer, rules, view), ZkAcls(settings, authorizer.take)
+    return Rights(authorizer, view), ZkAcls(settings, authorizer.take)
+
+
+def _rules(settings: Settings) -> Sequence[MappingRule] | None:
+    """Return what certificates' names stand for, None where nobody asks who shows one."""
+    asked = settings.authorizer_class_name or settings.has_delegation_tokens
+    return mapping_rules(settings.ssl_principal_mapping_rules) if asked else None
 
 
 class FrontGateway:
@@ -125,6 +151,7 @@ class FrontGateway:
         self._groups = groups
         self._gateway: Gateway | None = None
         self._credentials = ZkScramCredentials(settings)
+        self._tokens = ZkDelegationTokens(settings)
         self._rights, self._acls = _rights(settings, view)
 
     @property
@@ -137,14 +164,16 @@ class FrontGateway:
         settings = self._settings
         if self._acls is not None:
             self._acls.start()
-        apis = build_apis(self._view, self._decision_client, node_config(settings), self._groups)
+        node = node_config(settings, self._tokens)
+        apis = build_apis(self._view, self._decision_client, node, self._groups)
         limits = Limits(
             admissible_connections(settings.max_connections),
             settings.socket_request_max_bytes,
             settings.connections_max_idle_ms,
         )
-        addresses = listener_addresses(settings, protocols, self._credentials.find)
-        gateway = Gateway(addresses, apis, limits, self._rights)
+        token_of = self._tokens.find if settings.has_delegation_tokens else None
+        addresses = listener_addresses(settings, protocols, self._credentials.find, token_of)
+        gateway = Gateway(addresses, apis, limits, self._rights, _rules(settings))
         await gateway.start()
         self._gateway = gateway
 
@@ -153,6 +182,7 @@ class FrontGateway:
         if self._gateway is not None:
             await self._gateway.stop()
         await self._credentials.close()
+        await self._tokens.close()
         if self._acls is not None:
             await self._loop.run_in_executor(None, self._acls.close)
 

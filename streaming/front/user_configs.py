@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from urllib.parse import quote
 
 from streaming.settings import Settings
 from streaming.zk.client import ZkSession
@@ -19,6 +18,7 @@ from streaming.zk.znodes import (
     entity_config_path,
     parse_config,
 )
+from streaming.zk.znodes.paths import sanitized
 
 USERS = "users"
 _ATTEMPTS = 5
@@ -77,8 +77,3 @@ def _try_to_alter(
         f"{CONFIG_CHANGES_PATH}/{CONFIG_CHANGE_PREFIX}", config_change_bytes(f"{USERS}/{name}")
     )
     return True
-
-
-def sanitized(user: str) -> str:
-    """Return a user's name as a znode's (org.apache.kafka.common.utils.Sanitizer)."""
-    return quote(user, safe="").replace("~", "%7E")

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from streaming.gateway.calls import Answer, Apis, BoundListener, Call
 from streaming.gateway.versions import unsupported_version_response
+from streaming.security.acls import Client
+from streaming.security.principals import STRANGER
 from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.errors import UnsupportedVersion
 from streaming.wire.passing import RequestPrefix, request_prefix
@@ -33,13 +35,22 @@ async def apart(frame_bytes: int, work: Callable[[], T]) -> T:
 
 
 class Answering:
-    """What is served on one listener, for all its connections."""
+    """What is served on one listener to one client; to a stranger until it is known who asks."""
 
-    def __init__(self, listener: BoundListener, apis: Apis, counters: Counter[str]) -> None:
-        """Take where requests come in, what is served and what to count in."""
+    __slots__ = ("_apis", "_client", "_counters", "listener")
+
+    def __init__(
+        self, listener: BoundListener, apis: Apis, counters: Counter[str], client: Client = STRANGER
+    ) -> None:
+        """Take where requests come in, what is served, what to count in, and who asks."""
         self.listener = listener
         self._apis = apis
         self._counters = counters
+        self._client = client
+
+    def to(self, client: Client) -> Answering:
+        """Return what serves the same to a client."""
+        return Answering(self.listener, self._apis, self._counters, client)
 
     def largest_bytes(self, configured_bytes: int) -> int:
         """Return how large a request may be."""
@@ -94,7 +105,7 @@ class Answering:
     async def _handle(self, request: Request, request_frame: bytes) -> bytes:
         header = request.header
         self._counters[_COUNTER[header.api_key]] += 1
-        call = Call(header, request.body, self.listener, request_frame)
+        call = Call(header, request.body, self.listener, request_frame, self._client)
         body = await self._apis.handlers[header.api_key](call)
         if isinstance(body, bytes):
             prefix = (header.api_key, header.api_version, header.correlation_id)

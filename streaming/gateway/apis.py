@@ -9,7 +9,7 @@ OffsetForLeaderEpoch and WriteTxnMarkers of `__consumer_offsets` beside them
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -24,6 +24,7 @@ from streaming.gateway.configs import ConfigRequests
 from streaming.gateway.coordinators import FindCoordinator
 from streaming.gateway.create_partitions import CreatePartitions
 from streaming.gateway.create_topics import CreateTopics, TopicDefaults
+from streaming.gateway.delegation_tokens import DelegationTokens, TokenTerms
 from streaming.gateway.delete_topics import DeleteTopics
 from streaming.gateway.describe_cluster import DescribeCluster
 from streaming.gateway.elect_leaders import ElectLeaders
@@ -38,7 +39,7 @@ from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.passing.versions import our_range
 from streaming.gateway.passing.without_role import WithoutRole
-from streaming.gateway.ports import ClusterView, DecisionClient, UserConfigs
+from streaming.gateway.ports import ClusterView, DecisionClient, StoredTokens, UserConfigs
 from streaming.gateway.producer_ids import InitProducerId, ProducerIds
 from streaming.gateway.reassignments import (
     AlterPartitionReassignments,
@@ -46,6 +47,7 @@ from streaming.gateway.reassignments import (
 )
 from streaming.gateway.scram import AlterUserScramCredentials
 from streaming.gateway.versions import Versions
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.security.connector import Connector
 from streaming.wire.apis import PASSED_APIS, ApiKey
 
@@ -57,8 +59,10 @@ class NodeConfig:
     """What the answers of the controller node depend on.
 
     request_timeout_s is the longest wait for a decision, configs are what tools may read of it by
-    name, users where their configurations are kept, connector what connects to brokers, chance
-    where placement takes its random numbers from.
+    name, secret_configs the names of those whose values nobody may read, users where their
+    configurations are kept, token_terms and tokens what delegation tokens are granted and where
+    they are kept, connector what connects to brokers, chance where placement takes its random
+    numbers from.
     """
 
     node_id: int
@@ -66,6 +70,9 @@ class NodeConfig:
     request_timeout_s: float
     configs: Mapping[str, str]
     users: UserConfigs
+    token_terms: TokenTerms
+    tokens: StoredTokens
+    secret_configs: Collection[str] = ()
     announced_topic: str | None = None
     passing: PassingLimits = field(default_factory=PassingLimits)
     connector: Connector = field(default_factory=Connector)
@@ -88,7 +95,8 @@ def build_apis(
         await producer_ids.close()
         await brokers.close()
 
-    configs = ConfigRequests(brokers, node.node_id, node.configs)
+    own: dict[str, str | None] = {**dict.fromkeys(node.secret_configs), **node.configs}
+    configs = ConfigRequests(brokers, node.node_id, own)
     shared: dict[int, Handler] = {
         ApiKey.DESCRIBE_CONFIGS: configs.describe,
         ApiKey.ALTER_CONFIGS: configs.alter,
@@ -150,6 +158,7 @@ def _served_here(
     admin = AdminRequests(
         view, ClusterRequests(decision_client, node.request_timeout_s, refused_in_a_pause)
     )
+    tokens = DelegationTokens(node.token_terms, node.tokens, wall_clock_ms)
     return {
         ApiKey.PRODUCE: not_leader.produce,
         ApiKey.FETCH: not_leader.fetch,
@@ -168,6 +177,10 @@ def _served_here(
         ApiKey.INIT_PRODUCER_ID: InitProducerId(producer_ids).handle,
         ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirs(node.configs["data.dir"]).handle,
         ApiKey.CREATE_PARTITIONS: CreatePartitions(admin).handle,
+        ApiKey.CREATE_DELEGATION_TOKEN: tokens.create,
+        ApiKey.RENEW_DELEGATION_TOKEN: tokens.renew,
+        ApiKey.EXPIRE_DELEGATION_TOKEN: tokens.expire,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN: tokens.describe,
         ApiKey.ELECT_LEADERS: ElectLeaders(admin).handle,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignments(admin).handle,
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignments(admin).handle,

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from streaming.security.acls import Client
 from streaming.wire.passing import RequestPrefix
 from streaming.wire.requests import RequestHeader
 from streaming.wire.schema_codec import Body
@@ -24,12 +25,15 @@ class BoundListener:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One decoded request; listener is the one its connection came in on, frame its bytes."""
+    """One decoded request; listener is the one its connection came in on, frame its bytes, client
+    whoever asks.
+    """
 
     header: RequestHeader
     body: Body
     listener: BoundListener
     frame: bytes
+    client: Client
 
     @property
     def version(self) -> int:

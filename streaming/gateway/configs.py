@@ -42,7 +42,7 @@ _Place = int | str | None
 class ConfigRequests:
     """Answers the three APIs about configs (ConfigHelper, ZkAdminManager)."""
 
-    def __init__(self, brokers: Brokers, node_id: int, own: Mapping[str, str]) -> None:
+    def __init__(self, brokers: Brokers, node_id: int, own: Mapping[str, str | None]) -> None:
         """Take the brokers, and this node's id and configs, which tools can read here."""
         self._brokers = brokers
         self._node_id = node_id
@@ -132,7 +132,7 @@ class ConfigRequests:
                 "read_only": True,
                 "config_source": _STATIC_BROKER_CONFIG,
                 "is_default": False,  # version 0 in place of the source
-                "is_sensitive": False,
+                "is_sensitive": value is None,
                 "synonyms": [],
             }
             for name, value in sorted(self._own.items())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from state.event_kinds import EventKind
 from streaming.image.cluster_image import ClusterImage
+from streaming.security.delegation_tokens import DelegationToken
 
 ReplyBody: TypeAlias = dict[str, Any]
 """What was decided about a request."""
@@ -59,6 +60,28 @@ class UserConfigs(Protocol):
         one to be removed is not there.
 
         Raises OSError when it cannot be done.
+        """
+        ...
+
+
+class StoredTokens(Protocol):
+    """Where delegation tokens are kept."""
+
+    async def all(self) -> Sequence[DelegationToken]:
+        """Return those that can be read; raises OSError when none can."""
+        ...
+
+    async def create(self, token: DelegationToken) -> None:
+        """Keep a new token, and have brokers read it. Raises OSError when it cannot be done."""
+        ...
+
+    async def alter(
+        self, token_id: str, alter: Callable[[DelegationToken], DelegationToken | None]
+    ) -> DelegationToken | None:
+        """Replace a token by what is made of it as it is now, or remove it (None), and have brokers
+        read it; return the token as it was, None when there is none.
+
+        What `alter` raises is raised. Raises OSError when it cannot be done.
         """
         ...
 

@@ -22,17 +22,15 @@ from streaming.security.principals import (
     NoPrincipal,
     certified_principal,
     java_address,
-    user_principal,
 )
-from streaming.security.sasl_server import Sasl
+from streaming.security.sasl_server import Identity, Sasl
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """By what is judged what clients may ask; rules: what certificates' names stand for."""
+    """By what is judged what clients may ask."""
 
     authorizer: Authorizer
-    rules: Sequence[MappingRule]
     view: ClusterView
 
 
@@ -44,12 +42,16 @@ class Serving:
         answering: Answering,
         sasl: Sasl | None,
         rights: Rights | None,
+        rules: Sequence[MappingRule] | None,
         counters: Counter[str],
     ) -> None:
-        """sasl: how clients say who they are; rights: None when all may ask everything."""
+        """sasl: how clients say who they are; rights: None when all may ask everything; rules: what
+        certificates' names stand for, None when it makes no difference.
+        """
         self._answering = answering
         self._sasl = sasl
         self._rights = rights
+        self._rules = rules
         self._counters = counters
 
     @property
@@ -63,28 +65,29 @@ class Serving:
         """
         host = java_address((transport.get_extra_info("peername") or ("?",))[0])
         if self._sasl is None:
-            return self._to_principal(self._certified(transport), host)
+            principal = self._certified(transport)
+            return self._to_client(Client(principal, host, proven=principal != ANONYMOUS))
 
-        def to_user(name: str) -> Served:
-            return self._to_principal(user_principal(name), host)
+        def to_identified(found: Identity) -> Served:
+            return self._to_client(Client(found.principal, host, proven=not found.by_token))
 
-        return Login(self._answering, self._sasl, to_user)
+        return Login(self._answering, self._sasl, to_identified)
 
-    def _to_principal(self, principal: str, host: str) -> Served:
-        client, rights = Client(principal, host), self._rights
+    def _to_client(self, client: Client) -> Served:
+        answering, rights = self._answering.to(client), self._rights
         if rights is None or rights.authorizer.is_super_user(client):
-            return self._answering
+            return answering
         if not rights.authorizer.ready:  # who is refused now might not come again
             raise HangUp("access control lists are not read yet")
-        return Guard(self._answering, client, rights.authorizer, rights.view, self._counters)
+        return Guard(answering, client, rights.authorizer, rights.view, self._counters)
 
     def _certified(self, transport: asyncio.Transport) -> str:
         """Return who showed a certificate, if somebody did."""
         tls = transport.get_extra_info("ssl_object")
         certificate = None if tls is None else tls.getpeercert(binary_form=True)
-        if certificate is None or self._rights is None:
+        if certificate is None or self._rules is None:
             return ANONYMOUS
         try:
-            return certified_principal(certificate, self._rights.rules)
+            return certified_principal(certificate, self._rules)
         except NoPrincipal as error:
             raise NotAuthenticated(str(error)) from error

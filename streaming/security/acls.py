@@ -28,6 +28,8 @@ class Operation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
 
 
 class ResourceType(Enum):
@@ -39,6 +41,8 @@ class ResourceType(Enum):
     GROUP = "Group"
     CLUSTER = "Cluster"
     TRANSACTIONAL_ID = "TransactionalId"
+    DELEGATION_TOKEN = "DelegationToken"
+    USER = "User"
 
 
 CLUSTER_NAME = "kafka-cluster"
@@ -79,10 +83,15 @@ _IMPLIED_BY: Mapping[Operation, frozenset[Operation]] = {
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who asks: a principal such as User:alice, and the address that it asks from."""
+    """Who asks: a principal such as User:alice, and the address that it asks from.
+
+    proven: whether it has said itself who it is, by a password or a certificate, and not somebody
+    else by giving it a delegation token.
+    """
 
     principal: str
     host: str
+    proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)

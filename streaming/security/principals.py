@@ -9,10 +9,14 @@ from collections.abc import Iterable
 from asn1crypto.core import AbstractString, Any, ObjectIdentifier, Sequence, SequenceOf, SetOf
 from asn1crypto.x509 import Certificate
 
+from streaming.security.acls import Client
 from streaming.security.mapping_rules import MappingRule
 
 ANONYMOUS = "User:ANONYMOUS"
 """Who did not say who it is."""
+
+STRANGER = Client(ANONYMOUS, "?")
+"""Somebody of whom nothing is known yet."""
 
 _SPECIAL = re.compile(r'[,=+<>#;"\\]')
 _SHORT_NAMES = {

@@ -56,6 +56,10 @@ class ApiKey(IntEnum):
     DESCRIBE_LOG_DIRS = 35
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
+    CREATE_DELEGATION_TOKEN = 38
+    RENEW_DELEGATION_TOKEN = 39
+    EXPIRE_DELEGATION_TOKEN = 40
+    DESCRIBE_DELEGATION_TOKEN = 41
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
@@ -134,6 +138,10 @@ APIS: dict[int, Api] = {
         Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 0, 4, KAFKA_PYTHON),
         Api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", 0, 2, KAFKA_PYTHON),
         Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, KAFKA_PYTHON),
+        Api(ApiKey.CREATE_DELEGATION_TOKEN, "CreateDelegationToken", 0, 3, _OURS),
+        Api(ApiKey.RENEW_DELEGATION_TOKEN, "RenewDelegationToken", 0, 2, _OURS),
+        Api(ApiKey.EXPIRE_DELEGATION_TOKEN, "ExpireDelegationToken", 0, 2, _OURS),
+        Api(ApiKey.DESCRIBE_DELEGATION_TOKEN, "DescribeDelegationToken", 0, 3, _OURS),
         Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, KAFKA_PYTHON),
         Api(ApiKey.ELECT_LEADERS, "ElectLeaders", 0, 2, KAFKA_PYTHON),
         Api(

@@ -2,7 +2,7 @@
 
 Clients send these to whichever node they like; brokers answer them out of ZooKeeper, whoever the
 controller is. To a broker it is this node that asks: so requests about delegation tokens, which
-would be tokens of ours, are not among them.
+would be tokens of ours, are not among them, but answered here.
 """
 
 from __future__ import annotations

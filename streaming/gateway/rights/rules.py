@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streaming.gateway.rights import cluster, groups, metadata, topics
+from streaming.gateway.rights import cluster, groups, metadata, tokens, topics
 from streaming.gateway.rights.asked import Rule
 from streaming.security.acls import Operation
 from streaming.wire.apis import ApiKey
@@ -42,6 +42,8 @@ RULES: Mapping[int, Rule] = {
         Operation.DESCRIBE, cluster.refused_at_once(results=[])
     ),
     ApiKey.CREATE_PARTITIONS: topics.create_partitions,
+    ApiKey.CREATE_DELEGATION_TOKEN: tokens.create,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: tokens.describe,
     ApiKey.DELETE_GROUPS: groups.delete_groups,
     ApiKey.ELECT_LEADERS: cluster.needs(Operation.ALTER, cluster.each_election),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: topics.configs(Operation.ALTER_CONFIGS, "responses"),
@@ -75,6 +77,8 @@ FREE = frozenset(
         ApiKey.API_VERSIONS,
         ApiKey.SASL_AUTHENTICATE,
         ApiKey.LIST_TRANSACTIONS,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
     }
 )
-"""What all may ask: nothing is done or told, but who else to ask."""
+"""What all may ask: nothing is done or told, but who else to ask, or to who has a token's proof."""

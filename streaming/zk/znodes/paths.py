@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote, unquote
+
 BROKER_IDS_PATH = "/brokers/ids"
 TOPICS_PATH = "/brokers/topics"
 ISR_CHANGE_PATH = "/isr_change_notification"
@@ -39,3 +41,13 @@ def topic_deletion_path(topic: str) -> str:
 def entity_config_path(entity_type: str, entity_name: str) -> str:
     """Where an entity's configuration is; the type is topics, brokers, clients or users."""
     return f"{CONFIG_PATH}/{entity_type}/{entity_name}"
+
+
+def sanitized(name: str) -> str:
+    """Return a user's name as znodes have it (org.apache.kafka.common.utils.Sanitizer)."""
+    return quote(name, safe="").replace("~", "%7E")
+
+
+def desanitized(name: str) -> str:
+    """Return the name that `sanitized` made this of."""
+    return unquote(name)

@@ -14,6 +14,7 @@ from streaming.gateway.groups import transactions
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.events import event
 from streaming.offsets.txn_markers import TxnMarkers
+from streaming.security.principals import STRANGER
 from streaming.wire.apis import ApiKey
 from streaming.wire.requests import RequestHeader
 from tests.fixtures.waiting import wait_on_loop
@@ -157,6 +158,6 @@ async def complete(world: GroupWorld, producer_id: int) -> None:
     }
     header = RequestHeader(ApiKey.WRITE_TXN_MARKERS, 1, 1, "broker")
     listener = BoundListener("INTERNAL", "127.0.0.1", 0)
-    answer = await markers.handle(Call(header, {"markers": [marker]}, listener, b""))
+    answer = await markers.handle(Call(header, {"markers": [marker]}, listener, b"", STRANGER))
     (topic,) = answer["markers"][0]["topics"]
     assert [one["error_code"] for one in topic["partitions"]] == [0]

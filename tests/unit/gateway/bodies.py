@@ -48,6 +48,17 @@ BODIES: dict[ApiKey, dict[str, Any]] = {
         "timeout_ms": 1000,
         "validate_only": False,
     },
+    ApiKey.CREATE_DELEGATION_TOKEN: {
+        "owner_principal_type": "User",
+        "owner_principal_name": "bob",
+        "renewers": [{"principal_type": "User", "principal_name": "carol"}],
+        "max_lifetime_ms": -1,
+    },
+    ApiKey.RENEW_DELEGATION_TOKEN: {"hmac": b"proof", "renew_period_ms": -1},
+    ApiKey.EXPIRE_DELEGATION_TOKEN: {"hmac": b"proof", "expiry_time_period_ms": -1},
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: {
+        "owners": [{"principal_type": "User", "principal_name": "bob"}]
+    },
     ApiKey.ELECT_LEADERS: {
         "election_type": 0,
         "topic_partitions": [{"topic": "t", "partitions": [0, 1]}],

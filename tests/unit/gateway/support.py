@@ -21,11 +21,13 @@ from state.step import Machine, fold, new_machine
 from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
+from streaming.gateway.delegation_tokens import TokenTerms
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.gateway.server import Gateway, Listener
 from streaming.gateway.serving import Rights
 from streaming.image.cluster_image import ClusterImage
 from streaming.security.authorizer import Authorizer
+from streaming.security.delegation_tokens import DelegationToken
 from streaming.security.mapping_rules import mapping_rules
 from streaming.wire.frames import FrameSplitter, frame
 from streaming.wire.requests import encode_request
@@ -37,6 +39,7 @@ NODE_ID = 1000
 CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
 LISTENERS = (Listener("CLIENT", "127.0.0.1", 0), Listener("INTERNAL", "127.0.0.1", 0))
 DEFAULTS = TopicDefaults(partitions=2, replication_factor=1)
+TERMS = TokenTerms("hush", max_lifetime_ms=10_000, renewal_ms=4_000)
 
 
 def registration(broker: int, *listeners: str, rack: str | None = None) -> dict[str, Any]:
@@ -76,6 +79,37 @@ class FakeUsers:
         return True
 
 
+class FakeTokens:
+    """Delegation tokens, in memory; fail is raised instead of anything."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, DelegationToken] = {}
+        self.fail: OSError | None = None
+
+    async def all(self) -> list[DelegationToken]:
+        self._check()
+        return [*self.kept.values()]
+
+    async def create(self, token: DelegationToken) -> None:
+        self._check()
+        self.kept[token.token_id] = token
+
+    async def alter(
+        self, token_id: str, alter: Callable[[DelegationToken], DelegationToken | None]
+    ) -> DelegationToken | None:
+        self._check()
+        before = self.kept.get(token_id)
+        if before is not None:
+            after = alter(before)
+            del self.kept[token_id]
+            self.kept |= {} if after is None else {token_id: after}
+        return before
+
+    def _check(self) -> None:
+        if self.fail is not None:
+            raise self.fail
+
+
 class FakeCluster:
     """A gateway's view and its decision client: real machines decide, one slot, no job, no log.
 
@@ -87,6 +121,7 @@ class FakeCluster:
     def __init__(self) -> None:
         self.cluster_id = CLUSTER_ID
         self.users = FakeUsers()
+        self.tokens = FakeTokens()
         self.controller = True
         self.overtaken = False
         self.known = ClusterImage()
@@ -271,7 +306,10 @@ class Rig:
 
 
 def node_config(
-    cluster: FakeCluster, defaults: TopicDefaults = DEFAULTS, **more: Any
+    cluster: FakeCluster,
+    defaults: TopicDefaults = DEFAULTS,
+    token_terms: TokenTerms = TERMS,
+    **more: Any,
 ) -> NodeConfig:
     """What a made-up node is told about itself."""
     return NodeConfig(
@@ -280,6 +318,8 @@ def node_config(
         request_timeout_s=30.0,
         configs={"num.partitions": "2", "data.dir": "/data"},
         users=cluster.users,
+        token_terms=token_terms,
+        tokens=cluster.tokens,
         chance=random.Random(1),
         **more,
     )
@@ -296,13 +336,15 @@ async def running(
     listeners: Sequence[Listener] = LISTENERS,
     defaults: TopicDefaults = DEFAULTS,
     authorizer: Authorizer | None = None,
+    *,
     rules: str = "DEFAULT",
+    token_terms: TokenTerms = TERMS,
 ) -> AsyncIterator[Rig]:
     """A gateway with all APIs in front of a fresh FakeCluster; rules: of certificates' names."""
     cluster = FakeCluster()
-    apis = build_apis(cluster, cluster, node_config(cluster, defaults))
-    rights = None if authorizer is None else Rights(authorizer, mapping_rules(rules), cluster)
-    gateway = Gateway(listeners, apis, limits or Limits(), rights)
+    apis = build_apis(cluster, cluster, node_config(cluster, defaults, token_terms))
+    rights = None if authorizer is None else Rights(authorizer, cluster)
+    gateway = Gateway(listeners, apis, limits or Limits(), rights, mapping_rules(rules))
     await gateway.start()
     asyncio.get_running_loop().getaddrinfo = _no_such_host
     rig = Rig(cluster, gateway)

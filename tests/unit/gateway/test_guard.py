@@ -21,12 +21,14 @@ from tests.unit.gateway.bodies import BODIES, TOPIC_ID
 from tests.unit.gateway.support import FakeCluster
 
 REFUSALS = {29, 30, 31, 53}
-FILTERS = {ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_CLUSTER}
+FILTERS = {ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_DELEGATION_TOKEN}
 """What everybody may ask, and is told the part that it may know."""
+FOR_ONESELF = {ApiKey.CREATE_DELEGATION_TOKEN}
+"""What everybody may ask for himself."""
 SERVED = GATEWAY_APIS | GROUP_APIS | PASSED_APIS
 ENTIRELY = [
     (key, version)
-    for key in sorted(RULES.keys() - FILTERS - {ApiKey.METADATA})
+    for key in sorted(RULES.keys() - FILTERS - FOR_ONESELF - {ApiKey.METADATA})
     for version in range(APIS[key].min_version, APIS[key].max_version + 1)
 ]
 

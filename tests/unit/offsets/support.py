@@ -12,6 +12,7 @@ from streaming.offsets.batches import BatchRecord, encode_batch
 from streaming.offsets.consumer_reads import ConsumerReads
 from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.leader import OffsetsLeader
+from streaming.security.principals import STRANGER
 from streaming.wire.apis import ApiKey
 from streaming.wire.requests import RequestHeader
 from tests.unit.gateway.support import FakeCluster
@@ -138,4 +139,4 @@ class Led:
 
 
 def _call(header: RequestHeader, body: dict[str, Any]) -> Call:
-    return Call(header, body, BoundListener("INTERNAL", "127.0.0.1", 0), b"")
+    return Call(header, body, BoundListener("INTERNAL", "127.0.0.1", 0), b"", STRANGER)

@@ -15,6 +15,7 @@ from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets import txn_markers
 from streaming.offsets.txn_markers import TxnMarkers
+from streaming.security.principals import STRANGER
 from streaming.wire.apis import GROUP_APIS, ApiKey
 from streaming.wire.requests import RequestHeader, decode_request
 from streaming.wire.responses import encode_response
@@ -39,7 +40,7 @@ def markers(*partitions: int, topic: str = GROUP_TOPIC, epochs: Epochs = EPOCHS)
     marker = marker_of([{"name": topic, "partition_indexes": list(partitions)}], epochs)
     header = RequestHeader(ApiKey.WRITE_TXN_MARKERS, 1, 1, "broker")
     listener = BoundListener("INTERNAL", "127.0.0.1", 0)
-    return Call(header, {"markers": [marker]}, listener, b"")
+    return Call(header, {"markers": [marker]}, listener, b"", STRANGER)
 
 
 async def verified(producing: Producing) -> int:
