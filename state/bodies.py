@@ -123,6 +123,15 @@ class DeleteAdminZnode(Fence):
     expected_version: int
 
 
+class DeleteDelegationToken(Fence):
+    """delete_delegation_token."""
+
+    token_id: str
+    owner: str
+    expired_at_ms: int
+    expected_version: int
+
+
 class WriteProducerIdBlock(Fence):
     """write_producer_id_block."""
 
@@ -232,6 +241,7 @@ Body: TypeAlias = (
     | ForgetTopic
     | RemoveReassignments
     | DeleteAdminZnode
+    | DeleteDelegationToken
     | WriteProducerIdBlock
     | CheckShutdown
     | SetPause

@@ -35,6 +35,7 @@ class DecisionKind(StrEnum):
     COMPLETE_REASSIGNMENT = "complete_reassignment"
     REMOVE_REASSIGNMENTS = "remove_reassignments"
     DELETE_ADMIN_ZNODE = "delete_admin_znode"
+    DELETE_DELEGATION_TOKEN = "delete_delegation_token"
     REPORT_REMAINING = "report_remaining"
     REPORT_AT_RISK = "report_at_risk"
     CHECK_SHUTDOWN = "check_shutdown"

@@ -34,6 +34,7 @@ class EventKind(StrEnum):
     ELECT_LEADERS_REQUESTED = "elect_leaders_requested"
     ALTER_REASSIGNMENTS_REQUESTED = "alter_reassignments_requested"
     ADMIN_ZNODE_OBSERVED = "admin_znode_observed"
+    DELEGATION_TOKENS_EXPIRED = "delegation_tokens_expired"
     JOIN_GROUP_REQUESTED = "join_group_requested"
     SYNC_GROUP_REQUESTED = "sync_group_requested"
     LEAVE_GROUP_REQUESTED = "leave_group_requested"

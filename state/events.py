@@ -16,7 +16,7 @@ import orjson
 from state.errors import MalformedEvent
 from state.event_kinds import EventKind
 from state.groups import kinds
-from state.payloads import admin, brokers, controller, partitions, topics
+from state.payloads import admin, brokers, controller, partitions, tokens, topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], object]] = {
     EventKind.ELECT_LEADERS_REQUESTED: admin.elect_leaders_requested,
     EventKind.ALTER_REASSIGNMENTS_REQUESTED: admin.alter_reassignments_requested,
     EventKind.ADMIN_ZNODE_OBSERVED: admin.admin_znode_observed,
+    EventKind.DELEGATION_TOKENS_EXPIRED: tokens.delegation_tokens_expired,
     EventKind.RAISE_LEADER_EPOCHS_REQUESTED: partitions.raise_leader_epochs_requested,
     EventKind.CONTROLLER_PAUSED: controller.controller_paused,
     EventKind.CONTROLLER_RESUMED: controller.controller_resumed,

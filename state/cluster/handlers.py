@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from state.cluster import alter_partition, delete_topic, machine, producer_ids, shutdowns
+from state.cluster import (
+    alter_partition,
+    delegation_tokens,
+    delete_topic,
+    machine,
+    producer_ids,
+    shutdowns,
+)
 from state.cluster.cluster import Cluster
 from state.handlers import Handlers
 from state.payloads.admin import AdminZnodeObserved
@@ -24,6 +31,7 @@ from state.payloads.controller import (
     TimerDue,
 )
 from state.payloads.partitions import AlterPartitionRequested, LeaderImbalanceReported
+from state.payloads.tokens import DelegationTokensExpired
 from state.payloads.topics import DeleteTopicRequested
 
 CLUSTER_HANDLERS: Handlers[Cluster] = {
@@ -44,4 +52,5 @@ CLUSTER_HANDLERS: Handlers[Cluster] = {
     ControlledShutdownAllowed: shutdowns.on_controlled_shutdown_allowed,
     ControlledShutdownChecked: shutdowns.on_controlled_shutdown_checked,
     AdminZnodeObserved: machine.on_admin_znode_observed,
+    DelegationTokensExpired: delegation_tokens.on_delegation_tokens_expired,
 }

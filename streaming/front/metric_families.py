@@ -27,6 +27,7 @@ COUNTERS = {
     "broken_admin_requests": "Requests in znodes under /admin that cannot be read",
     "broken_broker_znodes": "Registrations of brokers that cannot be read",
     "broken_configs": "Configurations of topics or brokers that cannot be read",
+    "broken_delegation_tokens": "Delegation tokens in ZooKeeper that cannot be read",
     "broken_group_changes": "Decisions about groups that could not be folded",
     "broken_notifications": "Notifications in ZooKeeper that cannot be read",
     "broken_partition_states": "State znodes of partitions that cannot be read",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 
@@ -105,8 +106,15 @@ class Signals:
                 self._changed.wait()
         return False
 
-    def wait_for_work(self, work: object) -> None:
-        """Wait until `work` is true and the session connected; raises as `check`."""
+    def wait_for_work(self, work: object, until_s: float = math.inf) -> None:
+        """Wait until `work` is true, or the monotonic clock says until_s, and the session is
+        connected; raises as `check`.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: self.leaving or (bool(work) and self._held))
+            while not self.leaving:
+                left_s = until_s - time.monotonic()
+                if self._held and (work or left_s <= 0):
+                    break
+                # Without a session nothing can be done, however late it is.
+                self._changed.wait(left_s if 0 < left_s < threading.TIMEOUT_MAX else None)
         self.check()

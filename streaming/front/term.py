@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from state.event_kinds import EventKind
 from streaming.errors import ConfigurationError
 from streaming.front import addresses
+from streaming.front.delegation_tokens import ignored_tokens
 from streaming.front.gateway import FrontGateway
 from streaming.front.load_events import elected, overridable, topics_have_ids
 from streaming.front.preparation import create_missing
@@ -20,12 +21,14 @@ from streaming.front.zk_acls import ignored_rights
 from streaming.image.racks import controller_rack
 from streaming.log.events import EventAppender, event
 from streaming.observers.brokers import Registration, readable_registrations
+from streaming.observers.expired_tokens import ExpiredTokensObserver
 from streaming.observers.notifications import NotificationsObserver
 from streaming.observers.observers import Observers
 from streaming.observers.producer_ids import producer_ids_observed
 from streaming.observers.topics import TopicsObserver
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.process.counters import Counters
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.zk.claim import ControllerClaim
@@ -52,6 +55,7 @@ class _Watching:
     topics: TopicsObserver
     notifications: NotificationsObserver
     observers: Observers
+    tokens: ExpiredTokensObserver
     writer: FencedWriter
 
 
@@ -142,14 +146,16 @@ class Term:
             ]
         )
         observers.admin.look(Dirty(reread_all=True))
+        watching.tokens.look_if_due()
         self._register_ourselves(observers)
-        if ignored := ignored_rights(self._session, self._settings):
-            logger.warning("%s", ignored)
+        for ignored in (ignored_rights, ignored_tokens):
+            if told := ignored(self._session, self._settings):
+                logger.warning("%s", told)
 
     def follow(self) -> None:
         """Append what changes; returns only by raising."""
         while True:
-            self._signals.wait_for_work(self._dirty)
+            self._signals.wait_for_work(self._dirty, self._following().tokens.due_s)
             dirty = self._dirty.drain()
             if dirty.reload and self._elected_at <= self._load_after:
                 logger.info("everything is loaded again, under the same claim")
@@ -229,7 +235,14 @@ class Term:
             counters=counters,
             names_counted=self._seen.note_deletions,
         )
-        return _Watching(topics, notifications, observers, writer)
+        tokens = ExpiredTokensObserver(
+            self._session,
+            log,
+            counters,
+            wall_clock_ms,
+            interval_s=self._settings.delegation_token_expiry_check_interval_ms / 1000,
+        )
+        return _Watching(topics, notifications, observers, tokens, writer)
 
     def _broker_listeners(self) -> dict[str, SecurityProtocol]:
         """Return what is spoken on the brokers' listeners to be announced on, by name, waiting for
@@ -271,8 +284,7 @@ class Term:
             self._unserved = unserved
 
     def _look(self, dirty: Dirty) -> None:
-        watching = self._watching
-        assert watching is not None, "a term loads before it follows"
+        watching = self._following()
         if CONTROLLER_PATH in dirty:
             self._tenure.check_controller()
         if CONTROLLER_EPOCH_PATH in dirty:
@@ -284,6 +296,11 @@ class Term:
         )
         if CLUSTER_ID_PATH in dirty:
             self._look_at_cluster_id()
+        watching.tokens.look_if_due()
+
+    def _following(self) -> _Watching:
+        assert self._watching is not None, "a term loads before it follows"
+        return self._watching
 
     def _look_at_changed_brokers(self, observers: Observers) -> None:
         self._look_at_brokers(observers)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from state.decisions import Action, DecisionKind
 from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision
 from streaming.sinks.doubts import Doubts, drop_dependents
+from streaming.sinks.expired_tokens import delete_tokens
 from streaming.sinks.later_writes import LaterWrites
 from streaming.sinks.reassignments import (
     ended_requests,
@@ -51,6 +52,7 @@ logger = logging.getLogger(__name__)
 _Done = TypeVar("_Done")
 
 _WRITTEN = {
+    DecisionKind.DELETE_DELEGATION_TOKEN,
     DecisionKind.DELETE_TOPIC,
     DecisionKind.REMOVE_REASSIGNMENTS,
     *(kind for stage in STAGES for kind in stage),
@@ -151,6 +153,7 @@ class ZooKeeperSink:
                         _write_run(batch, writer, part, of_epoch, later, session=self._session)
                         if not remove_ended(self._session, writer, ended_requests(batch, part)):
                             batch.fenced.add(version)
+            delete_tokens(self._session, writer, batch, of_epoch)
 
 
 def _deletes_topic(decision: SinkDecision) -> bool:

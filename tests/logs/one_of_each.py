@@ -14,6 +14,7 @@ _ID = "xVg7K6qyTvmxpuD7RnqU_w"
 _ASKED: Body = {"request_id": "r", "broker_id": 1, "broker_epoch": 10, "version": 3}
 _STATE = stored(1, [1, 2, 3], leader_epoch=3, controller_epoch=1, zk_version=4)
 _SHRUNK = stored(1, [1, 2], leader_epoch=4, controller_epoch=1, zk_version=5)
+_TOKEN: Body = {"token_id": "t", "owner": "User:a", "expired_at_ms": 9, "zk_version": 2}
 _GROUP = "g"
 _OF_GROUP: Body = {"partition": 4, "group": _GROUP}
 _REQUEST: Body = {"request_id": "r", "version": 5, **_OF_GROUP}
@@ -267,6 +268,7 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
     EventKind.ADMIN_ZNODE_OBSERVED: [
         ("", {"path": "/admin/preferred_replica_election", "zk_version": 0})
     ],
+    EventKind.DELEGATION_TOKENS_EXPIRED: [("", {"tokens": [_TOKEN]})],
     EventKind.RAISE_LEADER_EPOCHS_REQUESTED: [("t", {"request_id": "r", "topic": "t"})],
     EventKind.JOIN_GROUP_REQUESTED: [
         (

@@ -225,8 +225,14 @@ class Author:
         )
 
     def ask_producer_ids(self, a: int, b: int, c: int, d: int) -> None:
-        """A broker asks for producer ids, or the block's znode is read."""
+        """A broker asks for producer ids, the block's znode is read, or delegation tokens end."""
         number = self.a_broker(a)
+        if d % 5 == 0:
+            tokens = [
+                {"token_id": f"t-{n}", "owner": "User:u", "expired_at_ms": n, "zk_version": c}
+                for n in range(a % 3)
+            ]
+            self.write("delegation_tokens_expired", tokens=tokens)
         if b % 3 == 0:
             end = c * 1000 - 1
             self.write("producer_id_block_observed", block_end=end, zk_version=c - 1)

@@ -26,6 +26,7 @@ BODIES: dict[str, type[Any]] = {
     DecisionKind.FORGET_TOPIC: bodies.ForgetTopic,
     DecisionKind.REMOVE_REASSIGNMENTS: bodies.RemoveReassignments,
     DecisionKind.DELETE_ADMIN_ZNODE: bodies.DeleteAdminZnode,
+    DecisionKind.DELETE_DELEGATION_TOKEN: bodies.DeleteDelegationToken,
     DecisionKind.WRITE_PRODUCER_ID_BLOCK: bodies.WriteProducerIdBlock,
     DecisionKind.CHECK_SHUTDOWN: bodies.CheckShutdown,
     DecisionKind.SET_PAUSE: bodies.SetPause,

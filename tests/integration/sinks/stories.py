@@ -11,6 +11,7 @@ from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, topic_bytes
 from streaming.zk.znodes.admin import reassignment_bytes
 from streaming.zk.znodes.controller import PRODUCER_ID_BLOCK_PATH
+from streaming.zk.znodes.delegation_tokens import token_path
 from tests.fixtures.story import Story
 from tests.fixtures.znodes import preferred_election_bytes
 
@@ -121,11 +122,14 @@ def ask_for_moves(session: ZkSession) -> None:
     session.ensure_path("/admin")
     session.create(PLAN, reassignment_bytes({("t", 0): [3, 2], ("nobody", 0): [1]}))
     session.create(ELECTION, preferred_election_bytes([("t", 0)]))
+    for name in ("expired", "renewed"):
+        session.ensure_path(token_path(name))
+    session.set(token_path("renewed"), b"until tomorrow")
 
 
 def story_of_moves(ports: Ports, version: int) -> Story:
     """Reassignments by znode and on request that end at once, later, and never; with a target that
-    dies, taken back and replaced; elections, new partitions.
+    dies, taken back and replaced; elections, new partitions; delegation tokens that have expired.
     """
     story = Story()
     story.elect({id_: ports[id_] for id_ in (1, 2, 3)}, epoch_zk_version=version)
@@ -142,6 +146,11 @@ def story_of_moves(ports: Ports, version: int) -> Story:
     story.write("admin_znode_observed", path=ELECTION, zk_version=0)
     grown = {"request_id": "g", "topic": "t", "partitions": 3, "assignment": [[3, 2]]}
     story.write("create_partitions_requested", "t", **grown)
+    tokens = [
+        {"token_id": name, "owner": "User:u", "expired_at_ms": 5, "zk_version": 0}
+        for name in ("expired", "renewed")
+    ]
+    story.write("delegation_tokens_expired", tokens=tokens)
     story.move("t", {2: [2, 1]})
     story.move("t", {2: [1], 0: [2, 1]})
     story.alter("t", 2, [3, 2, 1], leader_epoch=2, partition_epoch=2, broker_epoch=203)

@@ -29,7 +29,13 @@ from tests.fixtures.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.unit.sinks.support import Job
 
-_ROOTS = ("/brokers/topics", "/config/topics", "/admin", "/latest_producer_id_block")
+_ROOTS = (
+    "/brokers/topics",
+    "/config/topics",
+    "/admin",
+    "/latest_producer_id_block",
+    "/delegation_token/tokens",
+)
 TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
 
 

@@ -18,6 +18,7 @@ from streaming.log.embedded import EmbeddedLogReader
 from streaming.sinks import answers
 from streaming.wire.apis import ApiKey
 from streaming.zk.znodes import parse_topic
+from streaming.zk.znodes.delegation_tokens import TOKENS_PATH, token_path
 from tests.fixtures.waiting import wait_for
 from tests.integration.sinks.local_job import Killed, LocalJob, Points
 from tests.integration.sinks.stories import (
@@ -103,11 +104,14 @@ def test_the_story_of_moves_has_every_write_of_one(new_world):
         DecisionKind.COMPLETE_REASSIGNMENT,
         DecisionKind.REMOVE_REASSIGNMENTS,
         DecisionKind.DELETE_ADMIN_ZNODE,
+        DecisionKind.DELETE_DELEGATION_TOKEN,
     }
     topic = parse_topic(found["znodes"]["/brokers/topics/t"][0])
     assert topic.replicas == {0: [2, 3], 1: [1, 2], 2: [1]}
     assert (topic.adding, topic.removing) == ({}, {})
     assert not {PLAN, ELECTION} & found["znodes"].keys()
+    tokens = {path for path in found["znodes"] if path.startswith(TOKENS_PATH)}
+    assert tokens == {TOKENS_PATH, token_path("renewed")}
 
 
 @pytest.mark.parametrize(
