@@ -16,6 +16,7 @@ from state.events import Event
 from state.groups.buckets import bucket_of_timer, group_bucket, timer_name
 from state.groups.image import GroupImage
 from state.groups.slot import GroupSlot
+from state.groups.states import GroupState
 from state.protocol_errors import ProtocolError
 from state.routing import GROUP_KEY
 from tests.logs.group_parts import (
@@ -183,9 +184,12 @@ class Author:
             return False
         if b % 4 == 3:
             self._join(client, "", b, 0)
+        self._tell_assigned(group, generation, given)
+        return True
+
+    def _tell_assigned(self, group: str, generation: int, given: list[list[str]]) -> None:
         body = {"partition": PARTITIONS[group], "group": group, "generation": generation}
         self.write("assignment_appended", group, **body, assignments=given)
-        return True
 
     def settle(self, a: int, b: int, c: int) -> None:
         """The clients of a group do what clients do: join, wait, and sync; one may be late."""
@@ -214,7 +218,8 @@ class Author:
 
     def idle(self, a: int, b: int, c: int) -> None:
         """Time passes, all along which some members of each group are heard from; these are
-        reported before anything else, then that other sessions are over.
+        reported before anything else, then that other sessions are over. What leaders assigned
+        whose SyncGroups came is appended at last, if their generations still wait for it.
         """
         passed_ms = (300, 1_900, 2_100, 5_200, 40_000)[b % 5]
         synced = {name: self._synced(name, b, c) for name in self.image.groups}
@@ -228,16 +233,28 @@ class Author:
             told = {"heartbeats": beats, "synced": synced[name]}
             self.write("heartbeats_received", str(group_bucket(name)), **told)
         self.tick()
+        for name, generation, came in (row for rows in synced.values() for row in rows):
+            view = self.image.groups[name]
+            given = [[one, base64.b64encode(one.encode()).decode()] for one in view.members]
+            late = (name, view.leader or "", generation, dict(given), self.now_ms)
+            if view.leader in came and self.writes.assign(*late):
+                self._tell_assigned(name, generation, given)
 
     def _synced(self, name: str, b: int, c: int) -> list[Any]:
         """Return some members of a group that are still waited for, as those whose SyncGroup came
-        in time, perhaps of another generation.
+        in time, perhaps of another generation. A leader's comes so if what it assigns may be
+        appended, and is an event otherwise.
         """
         group = self.slot().bucket(group_bucket(name)).get(name)
         if group is None or (group.sync_deadline_ms or 0) <= self.now_ms:
             return []
         numbered = enumerate(group.members)
-        came = [one for at, one in numbered if (at + b) % 4 == 0]
+        early = group.state is GroupState.COMPLETING and not self.writes.may_assign(
+            name, group.leader, group.generation
+        )
+        came = [
+            one for at, one in numbered if (at + b) % 4 == 0 and not (early and one == group.leader)
+        ]
         return [[name, group.generation - (c % 8 == 6), came]]
 
     def leave(self, a: int, b: int, c: int) -> None:

@@ -32,18 +32,23 @@ class Writes:
             step for step in decided.steps if (offset, step.get("write", -1)) not in decided.writes
         ]
 
-    def assign(
-        self, group: str, leader: str, generation: int, given: dict[str, str], now_ms: int
-    ) -> bool:
-        """Fold what a leader assigns, if its generation waits for it and no write of the group is
-        on its way; return whether that was so.
+    def may_assign(self, group: str, leader: str | None, generation: int) -> bool:
+        """Return whether a generation waits for what its leader assigns, and no write of the group
+        is on its way.
         """
         view = self.image.groups.get(group)
         if view is None or group in self.image.writing:
             return False
         waits = (GroupState.COMPLETING, leader, generation)
-        if (view.state, view.leader, view.generation) != waits:
+        return (view.state, view.leader, view.generation) == waits
+
+    def assign(
+        self, group: str, leader: str, generation: int, given: dict[str, str], now_ms: int
+    ) -> bool:
+        """Fold what a leader assigns, if it may; return whether that was so."""
+        if not self.may_assign(group, leader, generation):
             return False
+        view = self.image.groups[group]
         told = [(one, given.get(one, "")) for one in view.members]
         self.image.assigned(
             group,
