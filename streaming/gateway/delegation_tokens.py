@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
@@ -27,7 +27,7 @@ class TokenTerms:
     renewal_ms for each renewal that asks for no other (delegation.token.* of the brokers).
     """
 
-    secret_key: str
+    secret_key: str = field(repr=False)
     max_lifetime_ms: int
     renewal_ms: int
 
