@@ -1,11 +1,12 @@
 """A large cluster on an ordinary day: nothing at all, then ISRs that shrink and grow all the time.
 
-Run: python -m tests.bench.bench_steady [--per-s N] [--seconds N] [--set key=value ...]. One JSON
-object per line. 100 stub brokers lead 10,000 partitions of three replicas. As brokers do, each has
-one AlterPartition request in flight, and asks in the next for all that came up meanwhile. A change
-is timed from when it comes up to its answer. Where they are followed without lag the last third of
-the time takes no longer than the first. More changes than can be followed (--per-s 5000) wait at
-the brokers: `most_waiting` events wait to be folded, and memory does not grow with the time.
+Run: python -m tests.bench.bench_steady [--per-s N] [--seconds N] [--idle-seconds N] [--set
+key=value ...]. One JSON object per line. 100 stub brokers lead 10,000 partitions of three replicas.
+As brokers do, each has one AlterPartition request in flight, and asks in the next for all that came
+up meanwhile. A change is timed from when it comes up to its answer. Where they are followed without
+lag the last third of the time takes no longer than the first. More changes than can be followed
+(--per-s 5000) wait at the brokers: `most_waiting` events wait to be folded, and memory does not
+grow with the time.
 """
 
 from __future__ import annotations
@@ -137,14 +138,13 @@ class Watch:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look)
         self.most_waiting = 0
-        self.resident_mb: list[float] = []
+        self.resident_mb: list[dict[str, float]] = []
 
     def _look(self) -> None:
         while not self._ended.wait(WATCH_S):
             waiting = fetch_status(self._system.data_dir, ANSWER_TIMEOUT_S)["job"]["lag"]
             self.most_waiting = max(self.most_waiting, waiting)
-            resident = resident_mb(processes(self._system.supervisor))
-            self.resident_mb.append(sum(resident.values()))
+            self.resident_mb.append(resident_mb(processes(self._system.supervisor)))
 
     def __enter__(self) -> Watch:
         self._thread.start()
@@ -221,21 +221,29 @@ def changed(
 def third(
     changes: list[tuple[float, float]], watch: Watch, number: int, seconds: float
 ) -> dict[str, Any]:
-    """Return the latencies of changes due in a third of the time, and the memory then."""
+    """Return the latencies of changes due in a third of the time, and the memory then: the most of
+    all processes together, and the median of each kind.
+    """
     took = [1e3 * took for due, took in changes if int(due * len(THIRDS) / seconds) == number]
-    looks = np.array_split(watch.resident_mb, len(THIRDS))[number].tolist()
-    resident = {"resident_mb": max(looks)} if looks else {}
+    looks = watch.resident_mb
+    mine = looks[len(looks) * number // len(THIRDS) : len(looks) * (number + 1) // len(THIRDS)]
+    resident = {}
+    if mine:
+        resident = {kind: float(np.median([one[kind] for one in mine])) for kind in mine[0]}
+        resident["resident_mb"] = max(sum(one.values()) for one in mine)
     latency = percentiles(took) if took else {}
     return emit(f"{THIRDS[number]}_third", changes=len(took), **latency, **resident)
 
 
-def run(per_s: float, seconds: float, overrides: list[str], folder: Path) -> list[dict[str, Any]]:
-    with System(folder, overrides) as system:
+def run(given: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    seconds: float = given.seconds
+    idle_s = seconds if given.idle_seconds is None else given.idle_seconds
+    with System(folder, given.overrides) as system:
         found = system.stubs.ask("start", ids=list(range(1, BROKERS + 1)))
         create_topics(system.session, PARTITIONS, BROKERS)
         system.control(300)
         asking = leaders({int(id_): epoch for id_, epoch in found.items()})
-        return [idle(system, seconds), *changed(system, asking, per_s, seconds)]
+        return [idle(system, idle_s), *changed(system, asking, given.per_s, seconds)]
 
 
 def show_all(lines: list[dict[str, Any]]) -> None:
@@ -255,10 +263,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--per-s", type=float, default=1000.0)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--idle-seconds", type=float, help="instead of as many")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="helmstream-bench-") as folder:
-        lines = run(given.per_s, given.seconds, given.overrides, Path(folder))
+        lines = run(given, Path(folder))
     show_all(lines)
 
 
