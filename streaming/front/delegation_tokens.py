@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -33,6 +34,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _ATTEMPTS = 5
+_TOKEN_ID = re.compile(r"[A-Za-z0-9_-]+")
+"""Base 64 for URLs (CoreUtils.generateUuidAsBase64)."""
 
 
 def ignored_tokens(session: ZkReader, settings: Settings) -> str | None:
@@ -150,7 +153,7 @@ def _tell(session: ZkSession, token_id: str) -> None:
 
 
 def _token(session: ZkReader, token_id: str) -> DelegationToken | None:
-    if "/" in token_id:  # would be another path
+    if not _TOKEN_ID.fullmatch(token_id):  # a stranger says it, and might name another path
         return None
     znode = session.get(token_path(token_id))
     return None if znode is None else parse_token(znode.data)

@@ -17,6 +17,9 @@ from streaming.zk.types import SessionState
 
 logger = logging.getLogger(__name__)
 
+_KEPT_MAX = 10_000
+"""Of what was read; what nobody has asked for the longest time goes first."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
@@ -68,10 +71,11 @@ class LastRead(Generic[K, V]):
             if key not in self._known:
                 raise Undecided(f"{self._name}: {key!r}: {error}") from error
             return self._known[key]
-        if found is None:
-            self._known.pop(key, None)
-        else:
-            self._known[key] = found
+        self._known.pop(key, None)
+        if found is not None:
+            self._known[key] = found  # behind all others
+            if len(self._known) > _KEPT_MAX:
+                del self._known[next(iter(self._known))]
         return found
 
     def _with_session(self, read: Callable[[ZkReader], T]) -> T:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from streaming.front import last_read
 from streaming.front.delegation_tokens import ZkDelegationTokens, ignored_tokens
 from streaming.security.delegation_tokens import DelegationToken
 from streaming.security.sasl_server import Identity, Undecided
@@ -122,7 +123,7 @@ def test_who_logs_in_is_the_owner_for_as_long_as_the_token_is_good(zk_session, t
         assert "salt" not in repr(found)
         again = await tokens.find("SCRAM-SHA-512", "t-1")
         assert again is not None and again.credential is found.credential
-        for nobody in ("t-2", "../t-1", "t-1/x"):
+        for nobody in ("t-2", "../t-1", "t-1/x", "..", "\0", "t-1\n"):
             assert await tokens.find("SCRAM-SHA-512", nobody) is None
 
     run(tokens, scenario)
@@ -140,6 +141,25 @@ def test_without_zookeeper_what_was_read_last_is_good(zookeeper_server):
             await tokens.find("SCRAM-SHA-256", "t-2")
         with pytest.raises(OSError, match="cannot be read"):
             await tokens.all()
+
+    run(tokens, scenario)
+
+
+def test_what_nobody_asks_for_is_not_kept_for_ever(zookeeper_server, monkeypatch):
+    monkeypatch.setattr(last_read, "_KEPT_MAX", 2)
+    tokens = ZkDelegationTokens(settings(zookeeper_server.connect_string))
+
+    async def scenario() -> None:
+        names = ["t-1", "t-2", "t-3"]
+        for name in names:
+            await tokens.create(replace(TOKEN, token_id=name))
+        for name in ("t-1", "t-2", "t-1", "t-3"):
+            assert await tokens.find("SCRAM-SHA-256", name) is not None
+        await asyncio.to_thread(zookeeper_server.stop)
+        for name in ("t-1", "t-3"):
+            assert await tokens.find("SCRAM-SHA-256", name) is not None
+        with pytest.raises(Undecided):
+            await tokens.find("SCRAM-SHA-256", "t-2")
 
     run(tokens, scenario)
 
