@@ -11,21 +11,20 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from streaming.front.last_read import LastRead
+from streaming.front.short_session import changed
 from streaming.security.delegation_tokens import DelegationToken, token_credential, token_hmac
 from streaming.security.sasl_server import Identity, TokenLogin
 from streaming.settings import Settings
 from streaming.zk.client import ZkSession
-from streaming.zk.errors import NodeMissing, VersionMismatch, ZooKeeperError
-from streaming.zk.opening import secret_acl, session_of
+from streaming.zk.errors import NodeMissing, RequestFailed, ZooKeeperError
+from streaming.zk.opening import secret_acl
 from streaming.zk.reader import ZkReader
-from streaming.zk.tokens import read_tokens
+from streaming.zk.tokens import read_tokens, tell_of_token
 from streaming.zk.znodes.delegation_tokens import (
     TOKEN_CHANGES_PATH,
     TOKENS_PATH,
     parse_token,
     token_bytes,
-    token_change_bytes,
-    token_change_prefix,
     token_path,
 )
 
@@ -33,14 +32,16 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_ATTEMPTS = 5
 _TOKEN_ID = re.compile(r"[A-Za-z0-9_-]+")
 """Base 64 for URLs (CoreUtils.generateUuidAsBase64)."""
 
 
 def ignored_tokens(session: ZkReader, settings: Settings) -> str | None:
     """Return what to tell when brokers seem to have delegation tokens and this node has no key."""
-    if settings.has_delegation_tokens or not session.children(TOKENS_PATH):
+    try:
+        if settings.has_delegation_tokens or not session.children(TOKENS_PATH):
+            return None
+    except RequestFailed:  # who may not know whether there are some controls all the same
         return None
     return (
         f"delegation tokens are below {TOKENS_PATH}, and nobody can log in here with one: set"
@@ -69,7 +70,8 @@ class ZkDelegationTokens:
         if token is None:
             return None
         proof = token_hmac(token_id, self._secret_key)
-        credential = await _on_thread(lambda: token_credential(mechanism, proof))
+        loop = asyncio.get_running_loop()
+        credential = await loop.run_in_executor(None, token_credential, mechanism, proof)
         return TokenLogin(credential, Identity(token.owner, by_token=True, end_ms=token.end_ms))
 
     async def all(self) -> Sequence[DelegationToken]:
@@ -81,7 +83,7 @@ class ZkDelegationTokens:
 
     async def create(self, token: DelegationToken) -> None:
         """Keep a new token, and have brokers read it. Raises OSError when it cannot be done."""
-        await _on_thread(lambda: self._writing(lambda session: self._create(session, token)))
+        await self._changed(token.token_id, lambda session: self._create(session, token))
 
     async def alter(
         self, token_id: str, alter: Callable[[DelegationToken], DelegationToken | None]
@@ -92,15 +94,7 @@ class ZkDelegationTokens:
         What `alter` raises is raised. Raises OSError when it cannot be done.
         """
 
-        def work(session: ZkSession) -> DelegationToken | None:
-            for _ in range(_ATTEMPTS):
-                try:
-                    return _try_to_alter(session, token_id, alter)
-                except VersionMismatch:
-                    continue  # somebody else was quicker
-            raise OSError(f"delegation token {token_id} changes too often")
-
-        return await _on_thread(lambda: self._writing(work))
+        return await self._changed(token_id, lambda session: _alter(session, token_id, alter))
 
     async def close(self) -> None:
         """End the session that reads."""
@@ -111,21 +105,17 @@ class ZkDelegationTokens:
         session.ensure_path(TOKENS_PATH, acl)
         session.create(token_path(token.token_id), token_bytes(token), acl=acl)
         session.ensure_path(TOKEN_CHANGES_PATH)
-        _tell(session, token.token_id)
+        tell_of_token(session, token.token_id)
 
-    def _writing(self, work: Callable[[ZkSession], T]) -> T:
-        session = session_of(self._settings)
+    async def _changed(self, token_id: str, change: Callable[[ZkSession], T]) -> T:
         try:
-            session.connect(self._settings.zookeeper_connection_timeout_ms)
-            return work(session)
-        except (ZooKeeperError, ValueError) as error:
-            logger.warning("a delegation token was not changed: %s", error)
-            raise OSError(f"the delegation token was not changed: {error}") from error
-        finally:
-            session.close()
+            return await changed(self._settings, f"delegation token {token_id}", change)
+        except OSError as error:  # its client hears no reason
+            logger.warning("%s", error)
+            raise
 
 
-def _try_to_alter(
+def _alter(
     session: ZkSession,
     token_id: str,
     alter: Callable[[DelegationToken], DelegationToken | None],
@@ -143,13 +133,8 @@ def _try_to_alter(
             session.set(path, token_bytes(after), znode.version)
     except NodeMissing:
         return None
-    _tell(session, token_id)
+    tell_of_token(session, token_id)
     return before
-
-
-def _tell(session: ZkSession, token_id: str) -> None:
-    """Have brokers read a token again (TokenChangedNotificationHandler)."""
-    session.create_sequential(token_change_prefix(), token_change_bytes(token_id))
 
 
 def _token(session: ZkReader, token_id: str) -> DelegationToken | None:
@@ -160,11 +145,4 @@ def _token(session: ZkReader, token_id: str) -> DelegationToken | None:
 
 
 def _all_tokens(session: ZkReader) -> list[DelegationToken]:
-    def pass_over(path: str, error: ValueError) -> None:
-        logger.warning("%s is passed over: %s", path, error)
-
-    return [token for token, _ in read_tokens(session, pass_over)]
-
-
-async def _on_thread(work: Callable[[], T]) -> T:
-    return await asyncio.get_running_loop().run_in_executor(None, work)
+    return [token for token, _ in read_tokens(session)]

@@ -146,7 +146,6 @@ class Term:
             ]
         )
         observers.admin.look(Dirty(reread_all=True))
-        watching.tokens.look_if_due()
         self._register_ourselves(observers)
         for ignored in (ignored_rights, ignored_tokens):
             if told := ignored(self._session, self._settings):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
+from streaming.front.short_session import changed
 from streaming.settings import Settings
 from streaming.zk.client import ZkSession
-from streaming.zk.errors import NodeExists, VersionMismatch, ZooKeeperError
-from streaming.zk.opening import secret_acl, session_of
+from streaming.zk.opening import secret_acl
 from streaming.zk.ops import Acl
 from streaming.zk.znodes import (
     CONFIG_CHANGE_PREFIX,
@@ -21,7 +20,6 @@ from streaming.zk.znodes import (
 from streaming.zk.znodes.paths import sanitized
 
 USERS = "users"
-_ATTEMPTS = 5
 
 
 class ZkUserConfigs:
@@ -37,28 +35,15 @@ class ZkUserConfigs:
 
         Brokers are notified as of any configuration. Raises OSError when it cannot be done.
         """
-        return await asyncio.get_running_loop().run_in_executor(None, self._alter, user, changes)
-
-    def _alter(self, user: str, changes: Mapping[str, str | None]) -> bool:
-        settings = self._settings
-        session, acl = session_of(settings), secret_acl(settings)
-        try:
-            session.connect(settings.zookeeper_connection_timeout_ms)
-            for _ in range(_ATTEMPTS):
-                try:
-                    return _try_to_alter(session, sanitized(user), changes, acl)
-                except (NodeExists, VersionMismatch):
-                    continue  # somebody else was quicker
-            raise OSError(f"the configuration of user {user!r} changes too often")
-        except (ZooKeeperError, ValueError) as error:
-            raise OSError(f"the configuration of user {user!r} was not changed: {error}") from error
-        finally:
-            session.close()
+        acl = secret_acl(self._settings)
+        return await changed(
+            self._settings,
+            f"the configuration of user {user!r}",
+            lambda session: _alter(session, sanitized(user), changes, acl),
+        )
 
 
-def _try_to_alter(
-    session: ZkSession, name: str, changes: Mapping[str, str | None], acl: Acl
-) -> bool:
+def _alter(session: ZkSession, name: str, changes: Mapping[str, str | None], acl: Acl) -> bool:
     path = entity_config_path(USERS, name)
     znode = session.get(path)
     config = {} if znode is None else parse_config(znode.data)

@@ -32,8 +32,8 @@ class TokenTerms:
     renewal_ms: int
 
 
-class _NotAltered(Exception):
-    """A token is not to be altered; the error says why."""
+class _Refused(Exception):
+    """Nothing comes of a request; the error says why."""
 
     def __init__(self, error: ProtocolError) -> None:
         super().__init__(error.name)
@@ -55,15 +55,10 @@ class DelegationTokens:
         """Make a token for whoever asks, or for the owner that is named."""
         requester = call.client.principal
         owner = owner_of(call.body) or requester
-        renewers = tuple(principals_of(call.body["renewers"]))
-        error = self._refusal(call)
-        if error is ProtocolError.NONE and any(map(_is_no_user, renewers)):
-            error = ProtocolError.INVALID_PRINCIPAL_TYPE
-        token = self._new(owner, requester, renewers, call.body["max_lifetime_ms"])
-        if error is ProtocolError.NONE:
-            error = await self._keep(token)
-        if error is not ProtocolError.NONE:
-            return not_created(error, owner, requester)
+        try:
+            token = await self._created(call, owner, requester)
+        except (_Refused, OSError) as failure:
+            return not_created(_error(failure), owner, requester)
         return {
             "error_code": ProtocolError.NONE,
             **_owned(token),
@@ -87,37 +82,39 @@ class DelegationTokens:
 
     async def describe(self, call: Call) -> Body:
         """Return the tokens of some owners, or all; who may see which is judged by rights."""
-        error = self._refusal(call)
-        if error is not ProtocolError.NONE:
-            return {"error_code": error, "tokens": []}
         named = call.body["owners"]
         owners = None if named is None else set(principals_of(named))
         try:
+            self._check(call)
             stored = [] if owners == set() else await self._stored.all()
-        except OSError:
-            return {"error_code": ProtocolError.UNKNOWN_SERVER_ERROR, "tokens": []}
+        except (_Refused, OSError) as failure:
+            return {"error_code": _error(failure), "tokens": []}
         return {
             "error_code": ProtocolError.NONE,
             "tokens": [
                 self._described(one)
                 for one in stored
-                if owners is None or not owners.isdisjoint((one.owner, *one.renewers))
+                if owners is None or not owners.isdisjoint(one.holders)
             ],
         }
 
-    def _refusal(self, call: Call) -> ProtocolError:
+    def _check(self, call: Call) -> None:
+        """Raise _Refused where there are no tokens, or not for who asks."""
         if not call.client.proven:
-            return ProtocolError.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+            raise _Refused(ProtocolError.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         if not self._terms.secret_key:
-            return ProtocolError.DELEGATION_TOKEN_AUTH_DISABLED
-        return ProtocolError.NONE
+            raise _Refused(ProtocolError.DELEGATION_TOKEN_AUTH_DISABLED)
 
-    def _new(
-        self, owner: str, requester: str, renewers: tuple[str, ...], lifetime_ms: int
-    ) -> DelegationToken:
-        now_ms, most_ms = self._now_ms(), self._terms.max_lifetime_ms
-        max_ms = now_ms + (most_ms if lifetime_ms <= 0 else min(lifetime_ms, most_ms))
-        return DelegationToken(
+    async def _created(self, call: Call, owner: str, requester: str) -> DelegationToken:
+        """Return a new token; raises _Refused, OSError."""
+        self._check(call)
+        renewers = tuple(principals_of(call.body["renewers"]))
+        if any(map(_is_no_user, renewers)):
+            raise _Refused(ProtocolError.INVALID_PRINCIPAL_TYPE)
+        asked_ms, most_ms = call.body["max_lifetime_ms"], self._terms.max_lifetime_ms
+        now_ms = self._now_ms()
+        max_ms = now_ms + (most_ms if asked_ms <= 0 else min(asked_ms, most_ms))
+        token = DelegationToken(
             secrets.token_urlsafe(_TOKEN_ID_BYTES),
             owner,
             requester,
@@ -126,47 +123,42 @@ class DelegationTokens:
             min(max_ms, now_ms + self._terms.renewal_ms),
             max_ms,
         )
-
-    async def _keep(self, token: DelegationToken) -> ProtocolError:
-        try:
-            await self._stored.create(token)
-        except OSError:
-            return ProtocolError.UNKNOWN_SERVER_ERROR
-        return ProtocolError.NONE
+        await self._stored.create(token)
+        return token
 
     async def _alter(self, call: Call, period_ms: int | None) -> Body:
         """Let a token end some time from now, None: remove it."""
-        error, end_ms = self._refusal(call), _NEVER_MS
-        if error is ProtocolError.NONE:
-            try:
-                end_ms = await self._altered(call, period_ms)
-            except _NotAltered as refused:
-                error = refused.error
-            except OSError:
-                error = ProtocolError.UNKNOWN_SERVER_ERROR
-        return {"error_code": error, "expiry_timestamp_ms": end_ms}
+        try:
+            self._check(call)
+            end_ms = await self._altered(call, period_ms)
+        except (_Refused, OSError) as failure:
+            return {"error_code": _error(failure), "expiry_timestamp_ms": _NEVER_MS}
+        return {"error_code": ProtocolError.NONE, "expiry_timestamp_ms": end_ms}
 
     async def _altered(self, call: Call, period_ms: int | None) -> int:
-        """Return when the token ends now; raises _NotAltered, OSError."""
+        """Return when the token ends now; raises _Refused, OSError."""
         proof: bytes = call.body["hmac"]
         known = [
             one for one in await self._stored.all() if hmac.compare_digest(self._proof(one), proof)
         ]
         now_ms = self._now_ms()
 
+        def end_ms(token: DelegationToken) -> int:
+            return now_ms if period_ms is None else min(token.max_ms, now_ms + period_ms)
+
         def alter(token: DelegationToken) -> DelegationToken | None:
-            if call.client.principal not in (token.owner, *token.renewers):
-                raise _NotAltered(ProtocolError.DELEGATION_TOKEN_OWNER_MISMATCH)
+            if call.client.principal not in token.holders:
+                raise _Refused(ProtocolError.DELEGATION_TOKEN_OWNER_MISMATCH)
             if period_ms is None:
                 return None
             if token.has_expired(now_ms):
-                raise _NotAltered(ProtocolError.DELEGATION_TOKEN_EXPIRED)
-            return replace(token, expires_ms=min(token.max_ms, now_ms + period_ms))
+                raise _Refused(ProtocolError.DELEGATION_TOKEN_EXPIRED)
+            return replace(token, expires_ms=end_ms(token))
 
         before = await self._stored.alter(known[0].token_id, alter) if known else None
         if before is None:
-            raise _NotAltered(ProtocolError.DELEGATION_TOKEN_NOT_FOUND)
-        return now_ms if period_ms is None else min(before.max_ms, now_ms + period_ms)
+            raise _Refused(ProtocolError.DELEGATION_TOKEN_NOT_FOUND)
+        return end_ms(before)
 
     def _proof(self, token: DelegationToken) -> bytes:
         return token_hmac(token.token_id, self._terms.secret_key)
@@ -181,6 +173,10 @@ class DelegationTokens:
             "hmac": self._proof(token),
             "renewers": [_named(one) for one in token.renewers],
         }
+
+
+def _error(failure: _Refused | OSError) -> ProtocolError:
+    return failure.error if isinstance(failure, _Refused) else ProtocolError.UNKNOWN_SERVER_ERROR
 
 
 def owner_of(body: Body) -> str | None:

@@ -74,10 +74,9 @@ class ExpiredTokensObserver:
                 "expired_at_ms": token.end_ms,
                 "zk_version": version,
             }
-            for token, version in read_tokens(self._session, self._pass_over)
+            for token, version in read_tokens(self._session, self._passed_over)
             if token.has_expired(now_ms)
         ]
 
-    def _pass_over(self, path: str, error: ValueError) -> None:
-        logger.warning("%s is passed over: %s", path, error)
+    def _passed_over(self) -> None:
         self._counters["broken_delegation_tokens"] += 1

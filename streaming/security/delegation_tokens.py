@@ -33,6 +33,11 @@ class DelegationToken:
     max_ms: int
 
     @property
+    def holders(self) -> tuple[str, ...]:
+        """Who may renew and end it, and is told of it."""
+        return self.owner, *self.renewers
+
+    @property
     def end_ms(self) -> int:
         """When it ends as things are."""
         return min(self.expires_ms, self.max_ms)

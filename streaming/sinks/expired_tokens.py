@@ -13,11 +13,8 @@ from streaming.zk.errors import ConnectionLost, RequestFailed
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Delete
 from streaming.zk.outcomes import OutcomeKind
-from streaming.zk.znodes.delegation_tokens import (
-    token_change_bytes,
-    token_change_prefix,
-    token_path,
-)
+from streaming.zk.tokens import tell_of_token
+from streaming.zk.znodes.delegation_tokens import token_path
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +53,12 @@ def _why(reason: str) -> str:
 
 
 def _tell(session: ZkSession, token_id: str) -> None:
-    """Have brokers read the token again, which is gone (TokenChangedNotificationHandler); once too
-    often does no harm. Raises ZooKeeperUnreachable, SessionLost.
+    """Tell brokers that a token is gone; once too often does no harm. Raises ZooKeeperUnreachable,
+    SessionLost.
     """
     while True:
         try:
-            session.create_sequential(token_change_prefix(), token_change_bytes(token_id))
+            tell_of_token(session, token_id)
         except ConnectionLost:
             session.wait_until_held(session.session_timeout_ms / 1000)
             continue

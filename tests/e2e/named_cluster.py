@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import pytest
 from scramp import ScramMechanism
 
 from streaming.front.user_configs import ZkUserConfigs
@@ -18,6 +19,7 @@ from streaming.security.scram import ScramCredential, credential_text
 from streaming.settings_loader import load_settings
 from tests.e2e.real_cluster import Kind, RealCluster, running
 from tests.e2e.securing import OFFSETS, SECURED, pem
+from tests.e2e.shared import Shared
 from tests.fixtures.certificates import Authority
 from tests.fixtures.jaas import jaas_file, login
 from tests.fixtures.secured_zookeeper import zookeeper_with_passwords
@@ -122,6 +124,22 @@ def named_cluster(
     }
     given = [f"{key}={value}" for key, value in settings.items()]
     return running(folder, kinds, given, spark=False, zookeeper=zookeeper)
+
+
+@contextmanager
+def shared_named(
+    folders: pytest.TempPathFactory, users: Mapping[str, str], shared: Mapping[str, str]
+) -> Iterator[Shared[Named]]:
+    """Such a cluster for the tests of a module; users, shared: as `named_cluster`."""
+    authority = Authority(folders.mktemp("authority"))
+
+    @contextmanager
+    def named() -> Iterator[Named]:
+        with named_cluster(folders.mktemp("named"), authority, users, shared) as cluster:
+            yield Named(cluster, authority)
+
+    with Shared(named) as clusters:
+        yield clusters
 
 
 def _be_known(connect: str, jaas: Path, user: str, password: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,11 @@ from kafka import KafkaProducer
 
 from streaming.wire.apis import ApiKey
 from tests.e2e.group_clients import TOPIC, JavaClient
-from tests.e2e.named_cluster import ALICE, SCRAM, WONDER, Named, named_cluster
+from tests.e2e.named_cluster import ALICE, SCRAM, WONDER, Named, shared_named
 from tests.e2e.named_users import User
 from tests.e2e.securing import brokers, coordinated_here, create, gateway
 from tests.e2e.shared import Shared
 from tests.e2e.waiting import wait_for
-from tests.fixtures.certificates import Authority
 from tests.fixtures.kafka_tools import NEW, KafkaTools
 
 pytestmark = [
@@ -41,15 +39,7 @@ _MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared[Named]]:
     """Brokers and this node have the same key, and sessions that end."""
-    authority = Authority(tmp_path_factory.mktemp("authority"))
-    users = {ALICE: WONDER, BOB: BUILD}
-
-    @contextmanager
-    def named() -> Iterator[Named]:
-        with named_cluster(tmp_path_factory.mktemp("tokens"), authority, users, GRANTED) as cluster:
-            yield Named(cluster, authority)
-
-    with Shared(named) as clusters:
+    with shared_named(tmp_path_factory, {ALICE: WONDER, BOB: BUILD}, GRANTED) as clusters:
         yield clusters
 
 

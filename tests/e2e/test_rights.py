@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tests.e2e.named_cluster import (
     HUSH,
     WONDER,
     Named,
-    named_cluster,
+    shared_named,
 )
 from tests.e2e.named_users import Request, User
 from tests.e2e.securing import (
@@ -32,7 +31,6 @@ from tests.e2e.securing import (
 )
 from tests.e2e.shared import Shared
 from tests.e2e.waiting import wait_for
-from tests.fixtures.certificates import Authority
 from tests.fixtures.kafka_tools import NEW, KafkaTools
 from tests.unit.gateway.bodies import BODIES
 
@@ -70,15 +68,7 @@ _LENT = [{"name": "lent", "topic_id": None}]
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared[Named]]:
-    authority = Authority(tmp_path_factory.mktemp("authority"))
-    users = {ALICE: WONDER, EVE: TEMPT}
-
-    @contextmanager
-    def named() -> Iterator[Named]:
-        with named_cluster(tmp_path_factory.mktemp("rights"), authority, users, RIGHTS) as cluster:
-            yield Named(cluster, authority)
-
-    with Shared(named) as clusters:
+    with shared_named(tmp_path_factory, {ALICE: WONDER, EVE: TEMPT}, RIGHTS) as clusters:
         yield clusters
 
 

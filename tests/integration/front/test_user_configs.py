@@ -7,9 +7,10 @@ import asyncio
 import orjson
 import pytest
 
-from streaming.front.user_configs import ZkUserConfigs, sanitized
+from streaming.front.user_configs import ZkUserConfigs
 from streaming.settings_loader import load_settings
 from streaming.zk.client import ZkSession
+from streaming.zk.znodes.paths import sanitized
 
 CHANGES = "/config/changes"
 
