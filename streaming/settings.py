@@ -245,6 +245,8 @@ class Settings(BaseModel):
         "kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer", ""
     ]
     super_users: Principals
+    controller_quota_window_num: Positive
+    controller_quota_window_size_seconds: Positive
     connections_max_reauth_ms: Annotated[int, Field(ge=0, le=LONG_MAX)]
     delegation_token_secret_key: Annotated[SecretStr, Field(description="a text, or nothing")]
     delegation_token_max_lifetime_ms: PositiveLong

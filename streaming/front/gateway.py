@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from streaming.front.delegation_tokens import ZkDelegationTokens
 from streaming.front.load_events import topics_have_ids
+from streaming.front.mutation_rates import ZkMutationRates
 from streaming.front.scram_credentials import ZkScramCredentials
 from streaming.front.user_configs import ZkUserConfigs
 from streaming.front.zk_acls import ZkAcls
@@ -17,6 +18,7 @@ from streaming.gateway.calls import AtOnce, Handler, WithoutTask
 from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.delegation_tokens import TokenTerms
+from streaming.gateway.mutation_quotas import MutationRates
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.ports import ClusterView, DecisionClient, StoredTokens
 from streaming.gateway.server import Gateway, Listener
@@ -74,8 +76,10 @@ def listener_addresses(
     ]
 
 
-def node_config(settings: Settings, tokens: StoredTokens) -> NodeConfig:
-    """Return what the gateway is told about this node; tokens: where delegation tokens are kept."""
+def node_config(settings: Settings, tokens: StoredTokens, rates: MutationRates) -> NodeConfig:
+    """Return what the gateway is told about this node; tokens, rates: where delegation tokens, and
+    rates of creations and deletions, are kept.
+    """
     request_timeout_s = settings.request_timeout_ms / 1000
     values = {key: getattr(settings, field) for key, field in known_keys().items()}
     secret = {key for key, value in values.items() if isinstance(value, SecretStr)}
@@ -97,6 +101,10 @@ def node_config(settings: Settings, tokens: StoredTokens) -> NodeConfig:
             settings.delegation_token_expiry_time_ms,
         ),
         tokens=tokens,
+        mutation_rates=rates,
+        quota_burst_s=float(
+            settings.controller_quota_window_num * settings.controller_quota_window_size_seconds
+        ),
         announced_topic=settings.announced_topic,
         passing=PassingLimits(
             answer_timeout_s=request_timeout_s,
@@ -152,6 +160,7 @@ class FrontGateway:
         self._gateway: Gateway | None = None
         self._credentials = ZkScramCredentials(settings)
         self._tokens = ZkDelegationTokens(settings)
+        self._rates = ZkMutationRates(settings)
         self._rights, self._acls = _rights(settings, view)
 
     @property
@@ -164,7 +173,7 @@ class FrontGateway:
         settings = self._settings
         if self._acls is not None:
             self._acls.start()
-        node = node_config(settings, self._tokens)
+        node = node_config(settings, self._tokens, self._rates)
         apis = build_apis(self._view, self._decision_client, node, self._groups)
         limits = Limits(
             admissible_connections(settings.max_connections),
@@ -183,6 +192,7 @@ class FrontGateway:
             await self._gateway.stop()
         await self._credentials.close()
         await self._tokens.close()
+        await self._rates.close()
         if self._acls is not None:
             await self._loop.run_in_executor(None, self._acls.close)
 

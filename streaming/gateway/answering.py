@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from streaming.gateway.calls import Answer, Apis, BoundListener, Call
+from streaming.gateway.calls import Answer, Apis, BoundListener, Call, Mute
 from streaming.gateway.versions import unsupported_version_response
 from streaming.security.acls import Client
 from streaming.security.principals import STRANGER
@@ -37,20 +37,28 @@ async def apart(frame_bytes: int, work: Callable[[], T]) -> T:
 class Answering:
     """What is served on one listener to one client; to a stranger until it is known who asks."""
 
-    __slots__ = ("_apis", "_client", "_counters", "listener")
+    __slots__ = ("_apis", "_client", "_counters", "_mute", "listener")
 
     def __init__(
-        self, listener: BoundListener, apis: Apis, counters: Counter[str], client: Client = STRANGER
+        self,
+        listener: BoundListener,
+        apis: Apis,
+        counters: Counter[str],
+        client: Client = STRANGER,
+        mute: Mute = lambda _: None,
     ) -> None:
-        """Take where requests come in, what is served, what to count in, and who asks."""
+        """Take where requests come in, what is served, what to count in, who asks, and what keeps
+        a client quiet that is told to be (KIP-219).
+        """
         self.listener = listener
         self._apis = apis
         self._counters = counters
         self._client = client
+        self._mute = mute
 
-    def to(self, client: Client) -> Answering:
+    def to(self, client: Client, mute: Mute) -> Answering:
         """Return what serves the same to a client."""
-        return Answering(self.listener, self._apis, self._counters, client)
+        return Answering(self.listener, self._apis, self._counters, client, mute)
 
     def largest_bytes(self, configured_bytes: int) -> int:
         """Return how large a request may be."""
@@ -110,4 +118,7 @@ class Answering:
         if isinstance(body, bytes):
             prefix = (header.api_key, header.api_version, header.correlation_id)
             return encode_response_header(*prefix) + body
+        if throttle_ms := body.get("throttle_time_ms"):
+            self._counters["clients_throttled"] += 1
+            self._mute(throttle_ms)
         return encode_response(header.api_key, header.api_version, header.correlation_id, body)

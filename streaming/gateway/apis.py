@@ -32,6 +32,7 @@ from streaming.gateway.empty_answers import DescribeLogDirs, list_groups, list_t
 from streaming.gateway.features import UpdateFeatures
 from streaming.gateway.login import late_authenticate, late_handshake
 from streaming.gateway.metadata import Metadata
+from streaming.gateway.mutation_quotas import MutationQuotas, MutationRates
 from streaming.gateway.nodes import Nodes
 from streaming.gateway.passing.apis import OFFSETS_IN_ZOOKEEPER, PASSED_VERSIONS, Passing
 from streaming.gateway.passing.brokers import Brokers
@@ -61,7 +62,8 @@ class NodeConfig:
     request_timeout_s is the longest wait for a decision, configs are what tools may read of it by
     name, secret_configs the names of those whose values nobody may read, users where their
     configurations are kept, token_terms and tokens what delegation tokens are granted and where
-    they are kept, connector what connects to brokers, chance where placement takes its random
+    they are kept, mutation_rates and quota_burst_s how many partitions who may create and delete
+    (`MutationQuotas`), connector what connects to brokers, chance where placement takes its random
     numbers from.
     """
 
@@ -72,6 +74,8 @@ class NodeConfig:
     users: UserConfigs
     token_terms: TokenTerms
     tokens: StoredTokens
+    mutation_rates: MutationRates
+    quota_burst_s: float
     secret_configs: Collection[str] = ()
     announced_topic: str | None = None
     passing: PassingLimits = field(default_factory=PassingLimits)
@@ -158,6 +162,7 @@ def _served_here(
     admin = AdminRequests(
         view, ClusterRequests(decision_client, node.request_timeout_s, refused_in_a_pause)
     )
+    quotas = MutationQuotas(node.mutation_rates, node.quota_burst_s)
     tokens = DelegationTokens(node.token_terms, node.tokens, wall_clock_ms)
     return {
         ApiKey.PRODUCE: not_leader.produce,
@@ -172,11 +177,11 @@ def _served_here(
             view, nodes, creation, node.announced_topic
         ).handle,
         ApiKey.LIST_GROUPS: list_groups,
-        ApiKey.CREATE_TOPICS: CreateTopics(admin, node.defaults, node.chance).handle,
-        ApiKey.DELETE_TOPICS: DeleteTopics(admin).handle,
+        ApiKey.CREATE_TOPICS: CreateTopics(admin, node.defaults, node.chance, quotas).handle,
+        ApiKey.DELETE_TOPICS: DeleteTopics(admin, quotas).handle,
         ApiKey.INIT_PRODUCER_ID: InitProducerId(producer_ids).handle,
         ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirs(node.configs["data.dir"]).handle,
-        ApiKey.CREATE_PARTITIONS: CreatePartitions(admin).handle,
+        ApiKey.CREATE_PARTITIONS: CreatePartitions(admin, quotas).handle,
         ApiKey.CREATE_DELEGATION_TOKEN: tokens.create,
         ApiKey.RENEW_DELEGATION_TOKEN: tokens.renew,
         ApiKey.EXPIRE_DELEGATION_TOKEN: tokens.expire,

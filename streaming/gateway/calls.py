@@ -64,6 +64,10 @@ def shortened(message: str) -> str:
     return f"{message[:_MESSAGE_CHARACTERS_MAX]}..."
 
 
+Mute: TypeAlias = Callable[[int], None]
+"""Lets a client wait for so many milliseconds, once it has its answer."""
+
+
 class Served(Protocol):
     """What answers the requests of one connection."""
 

@@ -83,6 +83,7 @@ class Connection(asyncio.Protocol):
         self._trying = False  # and may come at once
         self._rest: memoryview | None = None
         self._slow: asyncio.TimerHandle | None = None
+        self._muted: asyncio.TimerHandle | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._heard_s = self._loop.time()
         self._eof = False
@@ -117,7 +118,7 @@ class Connection(asyncio.Protocol):
         host, port = (transport.get_extra_info("peername") or ("?", "?"))[:2]
         self._peer, self._client_host = f"{host}:{port}", f"/{host}"
         try:
-            self._answering = self._serving.to(transport)
+            self._answering = self._serving.to(transport, self._mute)
         except HangUp as refused:
             self._close(self._closing(refused, b""))
         else:
@@ -125,7 +126,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """End; a request that is being answered is not cancelled."""
-        for handle in (self._slow, self._idle):
+        for handle in (self._slow, self._muted, self._idle):
             if handle is not None:
                 handle.cancel()
         if self._life is not _Life.NEW:
@@ -144,13 +145,15 @@ class Connection(asyncio.Protocol):
         """Take what the client sent; while an answer is under way, no more than once."""
         self._heard_s = self._loop.time()
         self._unread.append(data)
-        if self._busy:
+        if self._busy or self._muted is not None:
             self._transport.pause_reading()
         else:
             self._go_on()
 
     def eof_received(self) -> bool:
-        """Answer what was asked before, then close. In TLS it is too late for an answer."""
+        """Answer what was asked before, then close. In TLS it is too late for an answer, and who
+        leaves instead of waiting gets none.
+        """
         self._eof = True
         self._go_on()
         return not self._in_tls
@@ -180,6 +183,10 @@ class Connection(asyncio.Protocol):
         """Begin with the next request, if it is its turn."""
         try:
             while not self._busy and self._life is _Life.OPEN:
+                if self._muted is not None:
+                    if self._eof:
+                        self._hang_up()
+                    return
                 if self._frames:
                     self._begin(self._frames.popleft())
                 elif self._unread:
@@ -266,6 +273,13 @@ class Connection(asyncio.Protocol):
                 asked = request_in_words(request_frame)
                 logger.error("request of %s failed: %s", self._peer, asked, exc_info=error)
                 return _Closing("closed_failed", repr(error))
+
+    def _mute(self, pause_ms: int) -> None:
+        self._muted = self._loop.call_later(pause_ms / 1000, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muted = None
+        self._go_on()
 
     def _send(self, response: bytes) -> None:
         if self._life is not _Life.OPEN:

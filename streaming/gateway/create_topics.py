@@ -16,9 +16,11 @@ from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call, shortened
+from streaming.gateway.mutation_quotas import MutationQuotas, Quota, QuotaExceeded, counted
 from streaming.gateway.ports import ReplyBody
 from streaming.gateway.topic_configs import config_error
 from streaming.mint_topic_id import mint_topic_id
+from streaming.wire import since
 from streaming.wire.schema_codec import Body
 
 _DEFAULT = -1
@@ -63,32 +65,43 @@ class CreateTopics:
     """
 
     def __init__(
-        self, requests: AdminRequests, defaults: TopicDefaults, chance: random.Random
+        self,
+        requests: AdminRequests,
+        defaults: TopicDefaults,
+        chance: random.Random,
+        quotas: MutationQuotas,
     ) -> None:
-        """Take who has requests decided, what new topics are like, and a random source."""
+        """Take who has requests decided, what new topics are like, a random source, and how many
+        partitions who may create.
+        """
         self._requests = requests
         self._defaults = defaults
         self._chance = chance
+        self._quotas = quotas
 
     async def handle(self, call: Call) -> Body:
         """Answer when all topics were decided, in the order asked."""
         times = Counter(topic["name"] for topic in call.body["topics"])
+        quota = await self._quotas.of(call, since.CREATE_TOPICS_QUOTA)
         results = await asyncio.gather(
-            *(self._result(call, topic, times[topic["name"]]) for topic in call.body["topics"])
+            *(
+                self._result(call, topic, times[topic["name"]], quota)
+                for topic in call.body["topics"]
+            )
         )
-        return {"topics": results}
+        return {"throttle_time_ms": quota.throttle_ms(), "topics": results}
 
-    async def _result(self, call: Call, topic: Body, times: int) -> Body:
+    async def _result(self, call: Call, topic: Body, times: int, quota: Quota) -> Body:
         try:
-            reply = await self._create(call, topic, times)
-        except Refused as refused:
+            reply = await self._create(call, topic, times, quota)
+        except (Refused, QuotaExceeded) as refused:
             return _failure(topic, refused.error, refused.message)
         error = in_time(reply["error"], call.body)
         if error != ProtocolError.NONE:
             return _failure(topic, error, reply.get("message"))
         return _success(call, topic, reply)
 
-    async def _create(self, call: Call, topic: Body, times: int) -> ReplyBody:
+    async def _create(self, call: Call, topic: Body, times: int, quota: Quota) -> ReplyBody:
         if not self._requests.ready():
             raise Refused(ProtocolError.NOT_CONTROLLER)
         if times > 1:
@@ -104,7 +117,10 @@ class CreateTopics:
             if reply["error"] == ProtocolError.NONE:
                 raise
             return reply
-        return await self._decided(payload, validate_only=call.body["validate_only"])
+        dry = call.body["validate_only"]
+        none = dry or self._is_taken(topic["name"])
+        count = 0 if none else len(payload["assignment"] or ()) or payload["partitions"]
+        return await counted(quota, count, lambda: self._decided(payload, validate_only=dry))
 
     def _is_taken(self, name: str) -> bool:
         """Return whether there is such a topic, which Kafka says before it looks at what else is

@@ -12,6 +12,7 @@ from state.protocol_errors import ProtocolError
 from state.topic_ids import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
+from streaming.gateway.mutation_quotas import MutationQuotas, Quota, QuotaExceeded, counted
 from streaming.gateway.ports import ReplyBody
 from streaming.gateway.topics_by_id import name_of, reply_by_id
 from streaming.wire import since
@@ -37,9 +38,10 @@ class DeleteTopics:
     and the name is free when it is done.
     """
 
-    def __init__(self, requests: AdminRequests) -> None:
-        """Take who has requests decided."""
+    def __init__(self, requests: AdminRequests, quotas: MutationQuotas) -> None:
+        """Take who has requests decided, and how many partitions who may delete."""
         self._requests = requests
+        self._quotas = quotas
 
     async def handle(self, call: Call) -> Body:
         """Answer when all topics were decided, in the order asked; one that is asked for twice is
@@ -51,13 +53,23 @@ class DeleteTopics:
                 "responses": [_result(one, ProtocolError.INVALID_REQUEST, _BOTH) for one in asked]
             }
         distinct = list(dict.fromkeys(asked))
-        results = await asyncio.gather(*(self._delete(call, one) for one in distinct))
+        quota = await self._quotas.of(call, since.DELETE_TOPICS_QUOTA)
+        results = await asyncio.gather(*(self._deleted(call, one, quota) for one in distinct))
         by_topic = dict(zip(distinct, results, strict=True))
-        return {"responses": [by_topic[one] for one in asked]}
+        responses = [by_topic[one] for one in asked]
+        return {"throttle_time_ms": quota.throttle_ms(), "responses": responses}
 
-    async def _delete(self, call: Call, asked: _Named) -> Body:
+    async def _deleted(self, call: Call, asked: _Named, quota: Quota) -> Body:
         if not self._requests.ready():
             return _result(asked, ProtocolError.NOT_CONTROLLER)
+        known = asked[0] if asked[0] is not None else self._name(asked[1])
+        count = self._requests.view.partition_count(known) if known else 0
+        try:
+            return await counted(quota, count, lambda: self._delete(call, asked), "error_code")
+        except QuotaExceeded as exceeded:
+            return _result(asked, exceeded.error, exceeded.message)
+
+    async def _delete(self, call: Call, asked: _Named) -> Body:
         name, topic_id = asked
         if name is None:
             found, reply = await self._delete_by_id(topic_id)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streaming.gateway.answering import Answering
-from streaming.gateway.calls import BoundListener, HangUp, NotAuthenticated, Served
+from streaming.gateway.calls import BoundListener, HangUp, Mute, NotAuthenticated, Served
 from streaming.gateway.login import Login
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.rights.guard import Guard
@@ -59,22 +59,23 @@ class Serving:
         """Where requests come in."""
         return self._answering.listener
 
-    def to(self, transport: asyncio.Transport) -> Served:
-        """Return what answers a new connection; raises NotAuthenticated, HangUp while it is not
-        known what clients may ask.
+    def to(self, transport: asyncio.Transport, mute: Mute) -> Served:
+        """Return what answers a new connection; mute: what keeps it quiet. Raises NotAuthenticated,
+        HangUp while it is not known what clients may ask.
         """
         host = java_address((transport.get_extra_info("peername") or ("?",))[0])
         if self._sasl is None:
             principal = self._certified(transport)
-            return self._to_client(Client(principal, host, proven=principal != ANONYMOUS))
+            client = Client(principal, host, proven=principal != ANONYMOUS)
+            return self._to_client(client, mute)
 
         def to_identified(found: Identity) -> Served:
-            return self._to_client(Client(found.principal, host, proven=not found.by_token))
+            return self._to_client(Client(found.principal, host, proven=not found.by_token), mute)
 
         return Login(self._answering, self._sasl, to_identified)
 
-    def _to_client(self, client: Client) -> Served:
-        answering, rights = self._answering.to(client), self._rights
+    def _to_client(self, client: Client, mute: Mute) -> Served:
+        answering, rights = self._answering.to(client, mute), self._rights
         if rights is None or rights.authorizer.is_super_user(client):
             return answering
         if not rights.authorizer.ready:  # who is refused now might not come again

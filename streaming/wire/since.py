@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+CREATE_PARTITIONS_QUOTA, CREATE_TOPICS_QUOTA, DELETE_TOPICS_QUOTA = 3, 6, 5
+"""A topic may be refused with THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
+
 DELETE_TOPICS_IDS = 6
 """Topics are named by name or id; before, all of them by name."""
 

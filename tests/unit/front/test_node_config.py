@@ -7,12 +7,12 @@ import pytest
 from streaming.front.gateway import node_config
 from streaming.gateway.apis import NodeConfig
 from streaming.settings_loader import load_settings
-from tests.unit.gateway.support import FakeTokens
+from tests.unit.gateway.support import FakeCluster, FakeTokens
 
 
 def configured(*overrides: str) -> NodeConfig:
     settings = load_settings(overrides=overrides, environment={})
-    return node_config(settings, FakeTokens())
+    return node_config(settings, FakeTokens(), FakeCluster())
 
 
 def test_a_secret_is_no_config_to_be_read() -> None:

@@ -22,6 +22,7 @@ from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.delegation_tokens import TokenTerms
+from streaming.gateway.mutation_quotas import Rate
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.gateway.server import Gateway, Listener
 from streaming.gateway.serving import Rights
@@ -39,6 +40,7 @@ NODE_ID = 1000
 CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
 LISTENERS = (Listener("CLIENT", "127.0.0.1", 0), Listener("INTERNAL", "127.0.0.1", 0))
 DEFAULTS = TopicDefaults(partitions=2, replication_factor=1)
+BURST_S = 10.0
 TERMS = TokenTerms("hush", max_lifetime_ms=10_000, renewal_ms=4_000)
 
 
@@ -114,14 +116,16 @@ class FakeCluster:
     """A gateway's view and its decision client: real machines decide, one slot, no job, no log.
 
     events: what happened and was submitted, parsed as the job would; gone: topics that ceased to
-    exist by it. overtaken: somebody else controlled since what is known. fail is raised instead of
-    a reply; gate, when there is one, holds replies back until it is set.
+    exist by it. per_s: how many partitions each client may create and delete. overtaken: somebody
+    else controlled since what is known. fail is raised instead of a reply; gate, when there is one,
+    holds replies back until it is set.
     """
 
     def __init__(self) -> None:
         self.cluster_id = CLUSTER_ID
         self.users = FakeUsers()
         self.tokens = FakeTokens()
+        self.per_s: float | None = None
         self.controller = True
         self.overtaken = False
         self.known = ClusterImage()
@@ -145,6 +149,9 @@ class FakeCluster:
         self.happen("controller_elected", "", elected)
         self.happen("broker_registrations_changed", "", {"registered": list(BROKERS)})
         self.happen("resync_completed", "", {"topics": 0})
+
+    async def rate(self, user: str, client_id: str) -> Rate | None:
+        return None if self.per_s is None else Rate((user, client_id), self.per_s)
 
     def image(self) -> ClusterImage | None:
         return self.known if self.has_image else None
@@ -320,6 +327,8 @@ def node_config(
         users=cluster.users,
         token_terms=token_terms,
         tokens=cluster.tokens,
+        mutation_rates=cluster,
+        quota_burst_s=BURST_S,
         chance=random.Random(1),
         **more,
     )

@@ -96,7 +96,7 @@ def test_every_counter_in_the_code_is_described(root, text):
     assert "set_aside_events" in counted
     assert "closed_idle" in counted
     assert counted <= ticked(text)
-    of_gateway = {"unsupported_api_versions", "operations_denied"} | {
+    of_gateway = {"unsupported_api_versions", "operations_denied", "clients_throttled"} | {
         name for name in counted if name.startswith(("connections_", "closed_"))
     }
     assert counted - of_gateway == set(COUNTERS)
