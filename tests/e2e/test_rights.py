@@ -39,7 +39,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning"),
 ]
 
+BOB, BUILD = "bob", "build"
 EVE, TEMPT = "eve", "tempt"
+"""Who is given no right by any test."""
 RIGHTS = {
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
     # On the plain listener the tests look after brokers.
@@ -68,7 +70,8 @@ _LENT = [{"name": "lent", "topic_id": None}]
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared[Named]]:
-    with shared_named(tmp_path_factory, {ALICE: WONDER, EVE: TEMPT}, RIGHTS) as clusters:
+    users = {ALICE: WONDER, BOB: BUILD, EVE: TEMPT}
+    with shared_named(tmp_path_factory, users, RIGHTS) as clusters:
         yield clusters
 
 
@@ -131,14 +134,14 @@ def test_who_may_something_hears_what_a_broker_says(named: Named, grant: Grant) 
     """Rights of one topic, of those whose names begin alike, and none where they are denied."""
     for topic in ("seen", "written-1", "written-2", "secret"):
         grant.topic(topic)
-    eve = ("--allow-principal", f"User:{EVE}")
-    grant(*eve, "--operation", "Read", "--topic", "seen")
+    bob = ("--allow-principal", f"User:{BOB}")
+    grant(*bob, "--operation", "Read", "--topic", "seen")
     written = ("--resource-pattern-type", "prefixed", "--topic", "written-")
-    grant(*eve, "--operation", "Write", "--operation", "AlterConfigs", *written)
-    grant("--deny-principal", f"User:{EVE}", "--operation", "All", "--topic", "written-2")
-    grant(*eve, "--operation", "Describe", "--group", "g")
-    grant(*eve, "--operation", "Alter", "--cluster")
-    user = User(named, EVE, TEMPT)
+    grant(*bob, "--operation", "Write", "--operation", "AlterConfigs", *written)
+    grant("--deny-principal", f"User:{BOB}", "--operation", "All", "--topic", "written-2")
+    grant(*bob, "--operation", "Describe", "--group", "g")
+    grant(*bob, "--operation", "Alter", "--cluster")
+    user = User(named, BOB, BUILD)
     wait_for("what may be seen", lambda: _names(user.asks_us) == {"seen", "written-1"})
     wait_for("it at the broker", lambda: _names(user.asks_broker) == {"seen", "written-1"})
     coordinator = (ApiKey.FIND_COORDINATOR, 0, {"key": "g"})
