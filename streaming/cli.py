@@ -17,6 +17,7 @@ from streaming.commands.diff import diff
 from streaming.commands.explain import explain
 from streaming.commands.frame import run_framed
 from streaming.commands.prepare import prepare
+from streaming.commands.rehearse import rehearse
 from streaming.commands.replay import replay
 from streaming.commands.roles import front, job, run
 from streaming.commands.shadow import shadow
@@ -46,6 +47,7 @@ app.command()(explain)
 app.command()(shadow)
 app.command()(replay)
 app.command()(diff)
+app.command()(rehearse)
 app.command()(state)
 app.add_typer(log.app, name="log")
 app.add_typer(checkpoint.app, name="checkpoint")

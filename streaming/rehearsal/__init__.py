@@ -1,0 +1,1 @@
+"""Rehearses what happens to brokers, on a copy of the machines."""

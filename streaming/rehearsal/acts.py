@@ -1,0 +1,138 @@
+"""What the steps of a rehearsal are for the machines: the events that tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from state.decisions import DecisionKind
+from state.event_kinds import EventKind
+from state.matrix import NONE, any_in_row, contains
+from state.partitions.slot import Slot
+from state.payloads.brokers import BrokerRegistration
+from streaming.errors import ConfigurationError
+from streaming.log.api import NewRecord
+from streaming.log.events import event
+from streaming.rehearsal.cluster_copy import ClusterCopy
+from streaming.rehearsal.standing import Place
+from streaming.rehearsal.steps import Step, StepKind
+from streaming.sinks.reports import places
+
+_REQUEST_ID = "rehearsal"
+_SHUTDOWN_VERSION = 3
+_ALTER_PARTITION_VERSION = 3
+
+
+class Acts:
+    """Carries out steps on a copy of a cluster; what is known of brokers outlives them."""
+
+    def __init__(self, copy: ClusterCopy) -> None:
+        """Take the copy."""
+        self._copy = copy
+        self._known = dict(copy.cluster.brokers.by_id)
+        for slot in copy.slots:
+            for id_ in np.unique(slot.table.rows.replicas).tolist():
+                self._known.setdefault(id_, BrokerRegistration(id_, 0, None, ()))
+
+    def carry_out(self, step: Step) -> dict[int, list[Place]]:
+        """Let a step happen; return the brokers that may not stop, and of each the partitions that
+        would fall below min.insync.replicas. Raises ConfigurationError when it cannot happen.
+        """
+        self._check(step)
+        match step.kind:
+            case StepKind.KILL:
+                self._gone(step.brokers)
+            case StepKind.STOP:
+                refused = {broker: self._stop(broker) for broker in step.brokers}
+                return {broker: at_risk for broker, at_risk in refused.items() if at_risk}
+            case StepKind.START:
+                self._come(step.brokers)
+                if caught_up := [*self._caught_up(step.brokers)]:
+                    self._copy.happens(*caught_up)
+        return {}
+
+    def _check(self, step: Step) -> None:
+        running = self._copy.cluster.brokers.by_id.keys()
+        for broker in step.brokers:
+            if step.kind is not StepKind.START and broker not in running:
+                _refuse(step, f"broker {broker} does not run then", running)
+            if step.kind is StepKind.START and broker in running:
+                _refuse(step, f"broker {broker} runs already", running)
+            if broker not in self._known:
+                _refuse(step, f"no partition has a replica on broker {broker}", running)
+
+    def _gone(self, brokers: Iterable[int]) -> None:
+        self._copy.happens(_registrations(unregistered=[*brokers]))
+
+    def _stop(self, broker: int) -> list[Place]:
+        body = {
+            "request_id": _REQUEST_ID,
+            "broker_id": broker,
+            "broker_epoch": self._copy.cluster.brokers.epoch(broker),
+            "version": _SHUTDOWN_VERSION,
+        }
+        decisions = self._copy.happens(event(EventKind.CONTROLLED_SHUTDOWN_REQUESTED, body))
+        at_risk = [one for one in decisions if one.kind is DecisionKind.REPORT_AT_RISK]
+        if not at_risk:
+            self._gone([broker])
+        return [(topic, partition) for one in at_risk for topic, partition in places(one)]
+
+    def _come(self, brokers: Iterable[int]) -> None:
+        later = 1 + max(one.epoch for one in self._known.values())
+        registered = []
+        for epoch, broker in enumerate(brokers, later):
+            before = self._known[broker]
+            self._known[broker] = BrokerRegistration(broker, epoch, before.rack, before.endpoints)
+            registered.append(
+                {
+                    "id": broker,
+                    "epoch": epoch,
+                    "rack": before.rack,
+                    "endpoints": before.endpoints,
+                }
+            )
+        self._copy.happens(_registrations(registered=registered))
+
+    def _caught_up(self, brokers: Iterable[int]) -> Iterator[NewRecord]:
+        """Yield what leaders ask for once the replicas on these brokers have all their records."""
+        for slot in self._copy.slots:
+            for (topic, leader), partitions in _grown_isrs(slot, brokers).items():
+                body = {
+                    "request_id": _REQUEST_ID,
+                    "broker_id": leader,
+                    "broker_epoch": slot.brokers.epoch(leader),
+                    "version": _ALTER_PARTITION_VERSION,
+                    "topic": topic,
+                    "partitions": partitions,
+                }
+                yield event(EventKind.ALTER_PARTITION_REQUESTED, body, topic)
+
+
+def _grown_isrs(slot: Slot, brokers: Iterable[int]) -> dict[Place, list[dict[str, Any]]]:
+    """Return by topic and leader the partitions whose replicas on these brokers are not in sync."""
+    rows, every = slot.table.rows, np.arange(len(slot.table.rows))
+    behind = slot.hosted_by(brokers) & slot.online_replicas(every)
+    behind &= ~contains(rows.isr, rows.replicas)
+    found: dict[Place, list[dict[str, Any]]] = {}
+    for row in np.flatnonzero(any_in_row(behind) & rows.has_state & slot.is_led(every)):
+        in_sync = [*rows.isr[row][rows.isr[row] != NONE].tolist()]
+        asked = {
+            "partition": int(rows.partition[row]),
+            "leader_epoch": int(rows.leader_epoch[row]),
+            "partition_epoch": int(rows.zk_version[row]),
+            "isr": in_sync + rows.replicas[row][behind[row]].tolist(),
+        }
+        topic = slot.table.topics[rows.topic[row]].name
+        found.setdefault((topic, int(rows.leader[row])), []).append(asked)
+    return found
+
+
+def _registrations(**changed: list[Any]) -> NewRecord:
+    return event(EventKind.BROKER_REGISTRATIONS_CHANGED, changed)
+
+
+def _refuse(step: Step, why: str, running: Iterable[int]) -> None:
+    ids = ", ".join(map(str, sorted(running))) or "none"
+    raise ConfigurationError(f"step {step}: {why}; running are {ids}")

@@ -1,0 +1,80 @@
+"""A copy of a cluster's machines, to which things happen that did not."""
+
+from __future__ import annotations
+
+from checkpoints.machine_format import decode_machine
+from checkpoints.replay import fold_by_machine
+from checkpoints.snapshot import Snapshot
+from state.cluster.cluster import Cluster
+from state.decisions import Decision
+from state.events import Event
+from state.groups.slot import GroupSlot
+from state.partitions.slot import Slot
+from state.routing import CLUSTER_KEY
+from state.step import Machine, fold, new_machine
+from streaming.errors import ConfigurationError
+from streaming.folding import folded_events
+from streaming.log.api import NewRecord
+from streaming.process.wall_clock import wall_clock_ms
+from streaming.rehearsal.standing import Standing, standing_of
+from streaming.sinks.batch import SinkDecision, decided_batch
+from streaming.sinks.batch_events import checked_shutdowns
+
+
+class ClusterCopy:
+    """The machine of the cluster and the slots, going on from where a checkpoint has them.
+
+    offset: one past the last event they have folded.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        """Take the machines; raises ConfigurationError when they decide nothing at present, and
+        CorruptBlock.
+        """
+        opened = ((key, decode_machine(state)) for key, state in snapshot.states.items())
+        self._machines: dict[int, Machine] = {
+            key: one for key, one in opened if not isinstance(one, GroupSlot)
+        }
+        self._layout = snapshot.layout
+        self.offset = snapshot.offset
+        phase = self.cluster.authority.phase
+        if not self.cluster.authority.is_active:
+            raise ConfigurationError(
+                f"nothing is decided at offset {snapshot.offset}, where the machines are: the"
+                f" controller's phase is {phase}, not active; choose a batch where it is"
+            )
+
+    @property
+    def cluster(self) -> Cluster:
+        """The machine of the cluster."""
+        machine = self._machines.setdefault(CLUSTER_KEY, new_machine(CLUSTER_KEY))
+        assert isinstance(machine, Cluster)
+        return machine
+
+    @property
+    def slots(self) -> list[Slot]:
+        """The partitions' machines, by key."""
+        ordered = (machine for _, machine in sorted(self._machines.items()))
+        return [one for one in ordered if isinstance(one, Slot)]
+
+    def standing(self) -> Standing:
+        """Return how all partitions stand now."""
+        return standing_of(self.slots)
+
+    def happens(self, *records: NewRecord) -> list[SinkDecision]:
+        """Fold events, at least one, and what they lead to, if all that is decided is carried out;
+        return the decisions.
+        """
+        now_ms = wall_clock_ms()
+        events = [
+            Event(offset, now_ms, one.kind, one.key, one.payload)
+            for offset, one in enumerate(records, self.offset)
+        ]
+        self.offset += len(events)
+        merged = fold_by_machine(self._fold, events, self._layout)
+        batch = decided_batch(None, folded_events(merged, events))
+        following = checked_shutdowns(batch)
+        return batch.decisions + (self.happens(*following) if following else [])
+
+    def _fold(self, key: int, events: list[Event]) -> list[Decision]:
+        return fold(self._machines.setdefault(key, new_machine(key)), events)
