@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ class Acts:
                 return {broker: at_risk for broker, at_risk in refused.items() if at_risk}
             case StepKind.START:
                 self._come(step.brokers)
-                if caught_up := [*self._caught_up(step.brokers)]:
+                if caught_up := self._caught_up(step.brokers):
                     self._copy.happens(*caught_up)
         return {}
 
@@ -95,8 +96,9 @@ class Acts:
             )
         self._copy.happens(_registrations(registered=registered))
 
-    def _caught_up(self, brokers: Iterable[int]) -> Iterator[NewRecord]:
-        """Yield what leaders ask for once the replicas on these brokers have all their records."""
+    def _caught_up(self, brokers: Iterable[int]) -> list[NewRecord]:
+        """Return what leaders ask for once the replicas on these brokers have all their records."""
+        by_topic: dict[str, list[NewRecord]] = {}
         for slot in self._copy.slots:
             for (topic, leader), partitions in _grown_isrs(slot, brokers).items():
                 body = {
@@ -107,7 +109,11 @@ class Acts:
                     "topic": topic,
                     "partitions": partitions,
                 }
-                yield event(EventKind.ALTER_PARTITION_REQUESTED, body, topic)
+                asked = event(EventKind.ALTER_PARTITION_REQUESTED, body, topic)
+                by_topic.setdefault(topic, []).append(asked)
+        # Requests about different topics that follow one another are folded together.
+        rounds = chain.from_iterable(zip_longest(*by_topic.values()))
+        return [one for one in rounds if one is not None]
 
 
 def _grown_isrs(slot: Slot, brokers: Iterable[int]) -> dict[Place, list[dict[str, Any]]]:

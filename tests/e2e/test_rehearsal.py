@@ -73,6 +73,8 @@ def told(cluster: RealCluster, *steps: str, code: int) -> dict[str, Any]:
     now = leaders(cluster)
 
     def up_to_date() -> list[dict[str, Any]] | None:
+        if not (cluster.folders.checkpoint / "commits" / "0").exists():
+            return None
         found = rehearsed(cluster, *steps, code=code)
         return found if found[0]["leaders"] == now else None
 
