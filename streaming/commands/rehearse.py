@@ -32,8 +32,9 @@ def rehearse(
         list[str],
         typer.Argument(
             metavar="STEP...",
-            help="kill=ID[,ID...]: brokers fail at once. stop=ID[,ID...]: they shut down in order,"
-            " one after the other. start=ID[,ID...]: they come back and catch up.",
+            help="kill=BROKERS: they fail at once. stop=BROKERS: they shut down in order, one after"
+            " the other. start=BROKERS: they come back and catch up. BROKERS are ids and rack:NAME,"
+            " separated by commas.",
         ),
     ],
     what_if: WhatIf = None,

@@ -34,35 +34,44 @@ class Acts:
         self._copy = copy
         self._known = dict(copy.cluster.brokers.by_id)
         for slot in copy.slots:
-            for id_ in np.unique(slot.table.rows.replicas).tolist():
+            replicas = slot.table.rows.replicas
+            for id_ in np.unique(replicas[replicas != NONE]).tolist():
                 self._known.setdefault(id_, BrokerRegistration(id_, 0, None, ()))
 
     def carry_out(self, step: Step) -> dict[int, list[Place]]:
         """Let a step happen; return the brokers that may not stop, and of each the partitions that
         would fall below min.insync.replicas. Raises ConfigurationError when it cannot happen.
         """
-        self._check(step)
+        brokers = self._brokers(step)
         match step.kind:
             case StepKind.KILL:
-                self._gone(step.brokers)
+                self._gone(brokers)
             case StepKind.STOP:
-                refused = {broker: self._stop(broker) for broker in step.brokers}
+                refused = {broker: self._stop(broker) for broker in brokers}
                 return {broker: at_risk for broker, at_risk in refused.items() if at_risk}
             case StepKind.START:
-                self._come(step.brokers)
-                if caught_up := self._caught_up(step.brokers):
+                self._come(brokers)
+                if caught_up := self._caught_up(brokers):
                     self._copy.happens(*caught_up)
         return {}
 
-    def _check(self, step: Step) -> None:
+    def _brokers(self, step: Step) -> list[int]:
+        """Return which brokers a step is about."""
         running = self._copy.cluster.brokers.by_id.keys()
+        starts = step.kind is StepKind.START
         for broker in step.brokers:
-            if step.kind is not StepKind.START and broker not in running:
-                _refuse(step, f"broker {broker} does not run then", running)
-            if step.kind is StepKind.START and broker in running:
-                _refuse(step, f"broker {broker} runs already", running)
             if broker not in self._known:
-                _refuse(step, f"no partition has a replica on broker {broker}", running)
+                _refuse(step, f"nothing is known of broker {broker}", running)
+            if (broker in running) == starts:
+                _refuse(step, f"broker {broker} runs {'already' if starts else 'no more'}", running)
+        brokers = dict.fromkeys(step.brokers)
+        for rack in step.racks:
+            inside = [id_ for id_, one in sorted(self._known.items()) if one.rack == rack]
+            meant = [id_ for id_ in inside if (id_ in running) != starts]
+            if not meant:
+                _refuse(step, f"no broker of rack {rack!r} is {'off' if starts else 'on'}", running)
+            brokers |= dict.fromkeys(meant)
+        return [*brokers]
 
     def _gone(self, brokers: Iterable[int]) -> None:
         self._copy.happens(_registrations(unregistered=[*brokers]))

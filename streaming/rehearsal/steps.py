@@ -1,4 +1,4 @@
-"""The steps of a rehearsal, as they are asked for: kill=7,8 stop=3 start=3."""
+"""The steps of a rehearsal, as they are asked for: kill=rack:a stop=3 start=3,4."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from streaming.errors import ConfigurationError
 from streaming.settings import INT_MAX
+
+_RACK = "rack:"
 
 
 class StepKind(StrEnum):
@@ -22,14 +24,18 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happens to some brokers, without the same one twice."""
+    """What happens to some brokers: those with these ids, and all in these racks that it can happen
+    to.
+    """
 
     kind: StepKind
     brokers: tuple[int, ...]
+    racks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return it as it is asked for."""
-        return f"{self.kind}={','.join(map(str, self.brokers))}"
+        named = [*map(str, self.brokers), *(f"{_RACK}{rack}" for rack in self.racks)]
+        return f"{self.kind}={','.join(named)}"
 
 
 def parsed_steps(given: Sequence[str]) -> list[Step]:
@@ -40,14 +46,17 @@ def parsed_steps(given: Sequence[str]) -> list[Step]:
 def _parsed(given: str) -> Step:
     kind, separator, brokers = (part.strip() for part in given.partition("="))
     if not separator or kind not in {*StepKind}:
-        forms = ", ".join(f"{one}=ID[,ID...]" for one in StepKind)
-        raise ConfigurationError(f"step {given!r}: allowed are {forms}")
-    ids = [_id(given, one) for one in brokers.split(",")]
-    return Step(StepKind(kind), tuple(dict.fromkeys(ids)))
+        forms = ", ".join(f"{one}=BROKERS" for one in StepKind)
+        raise ConfigurationError(
+            f"step {given!r}: allowed are {forms}, with ids and {_RACK}NAME, separated by commas"
+        )
+    named = dict.fromkeys(one.strip() for one in brokers.split(","))
+    racks = [one for one in named if one.startswith(_RACK)]
+    ids = dict.fromkeys(_id(given, one) for one in named if one not in racks)
+    return Step(StepKind(kind), tuple(ids), tuple(one.removeprefix(_RACK) for one in racks))
 
 
-def _id(given: str, text: str) -> int:
-    number = text.strip()
+def _id(given: str, number: str) -> int:
     if not (number.isascii() and number.isdecimal() and int(number) <= INT_MAX):
         raise ConfigurationError(f"step {given!r}: {number!r} is no broker id")
     return int(number)

@@ -16,7 +16,7 @@ from streaming.rehearsal.cluster_copy import ClusterCopy
 from streaming.rehearsal.rehearsal import Outcome, rehearse
 from streaming.rehearsal.steps import Step, StepKind, parsed_steps
 from tests.fixtures.folding import fold_log
-from tests.fixtures.story import Story
+from tests.fixtures.story import Story, endpoints
 
 LAYOUT = Layout(4, GROUP_SLOTS)
 BROKERS = dict.fromkeys((1, 2, 3), 9)
@@ -123,8 +123,8 @@ def test_topics_that_are_being_deleted_are_nobodys_loss() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("1", "step '1': allowed are kill=ID"),
-        ("drop=1", "step 'drop=1': allowed are kill=ID"),
+        ("1", "step '1': allowed are kill=BROKERS, stop=BROKERS"),
+        ("drop=1", "step 'drop=1': allowed are .*, with ids and rack:NAME"),
         ("kill=", "step 'kill=': '' is no broker id"),
         ("kill=1,x", "step 'kill=1,x': 'x' is no broker id"),
         ("stop=-1", "'-1' is no broker id"),
@@ -138,15 +138,35 @@ def test_what_is_no_step_is_refused(given: str, said: str) -> None:
 
 def test_a_broker_is_named_once() -> None:
     assert parsed_steps([" kill = 2, 1,2 "]) == [Step(StepKind.KILL, (2, 1))]
+    (step,) = parsed_steps(["stop=rack:b,02,rack:b,2"])
+    assert (step, str(step)) == (Step(StepKind.STOP, (2,), ("b",)), "stop=2,rack:b")
+
+
+def test_a_rack_is_its_brokers_that_run_or_do_not() -> None:
+    told = story()
+    racks = {1: "a", 2: "b", 3: "b"}
+    updated = [
+        {"id": id_, "epoch": 100 + id_, "rack": rack, "endpoints": endpoints(9)}
+        for id_, rack in racks.items()
+    ]
+    told.write("broker_registrations_changed", updated=updated)
+    died, returned, stopped = outcomes(told, "kill=3", "start=rack:b", "stop=1,rack:b")
+    assert died.leaderless == [("one", 2)]
+    assert returned.leaders == {1: 2, 2: 2, 3: 1}
+    assert stopped.leaders == {}
+    with pytest.raises(ConfigurationError, match="no broker of rack 'b' is off"):
+        outcomes(told, "start=rack:b")
+    with pytest.raises(ConfigurationError, match="no broker of rack 'c' is on"):
+        outcomes(told, "kill=rack:c")
 
 
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        (["kill=7"], "step kill=7: broker 7 does not run then; running are 1, 2, 3"),
-        (["kill=1", "stop=1"], "step stop=1: broker 1 does not run then; running are 2, 3"),
+        (["kill=7"], "step kill=7: nothing is known of broker 7; running are 1, 2, 3"),
+        (["kill=1", "stop=1"], "step stop=1: broker 1 runs no more; running are 2, 3"),
         (["start=2"], "step start=2: broker 2 runs already"),
-        (["start=7"], "step start=7: no partition has a replica on broker 7"),
+        (["start=7"], "step start=7: nothing is known of broker 7"),
     ],
 )
 def test_a_step_that_cannot_happen_is_refused(steps: list[str], said: str) -> None:
