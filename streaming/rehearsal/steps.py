@@ -39,7 +39,7 @@ class Step:
 
 
 def parsed_steps(given: Sequence[str]) -> list[Step]:
-    """Return steps given as kind=broker,broker; raises ConfigurationError naming what is wrong."""
+    """Return steps given as kind=ID,rack:NAME; raises ConfigurationError naming what is wrong."""
     return [_parsed(one) for one in given]
 
 
