@@ -1,0 +1,232 @@
+"""A cluster that we controlled migrates to KRaft as Kafka's manual says, and comes back to us.
+
+Everything that the KRaft controller reads was written by us, and by the brokers under our control.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient, TopicPartition
+
+from streaming.demo.cluster import BROKERS, PARTITIONS, TOPIC, DemoCluster
+from streaming.demo.steps import OURS, STORY
+from streaming.embedded.broker import KafkaBroker
+from streaming.embedded.ports import LOOPBACK, free_ports
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import (
+    CLUSTER_ID_PATH,
+    CONTROLLER_PATH,
+    TOPICS_PATH,
+    parse_cluster_id,
+    parse_controller_id,
+    parse_kraft_epoch,
+    topic_path,
+)
+from tests.e2e.demo_cluster import controlled, start_again
+from tests.e2e.random_checks import wait_until_finished
+from tests.e2e.replica_folders import topics_of
+from tests.e2e.telling import check_nothing_lost, tell
+from tests.e2e.waiting import WAIT_S, wait_for
+from tests.fixtures.kraft_node import KRaftNode
+
+KRAFT = 3000
+MIGRATION_PATH = "/migration"
+WAITS_FOR_US = f"Still waiting for ZK brokers [{OURS}] to register"
+MIGRATED = "Completed migration of metadata from ZooKeeper to KRaft"
+LISTENERS = "CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT"
+ASK_MS = 120_000
+STOP_S = 60.0
+REFUSED_S = 120
+
+pytestmark = [
+    pytest.mark.timeout(1200),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.usefixtures("plain_job"),
+]
+
+
+class Quorum(KRaftNode):
+    """A KRaft controller of its own, which migrates the cluster of a ZooKeeper."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__("the KRaft controller", folder, folder / "controller.log")
+        (self.port,) = free_ports(1)
+
+    @property
+    def known_to_brokers(self) -> Mapping[str, str]:
+        """What brokers have to be told of it."""
+        return {
+            "controller.quorum.voters": f"{KRAFT}@{LOOPBACK}:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": f"{LISTENERS},CONTROLLER:PLAINTEXT",
+        }
+
+    def begin(self, connect: str, cluster_id: str) -> None:
+        """Start for the first time."""
+        config = {
+            "process.roles": "controller",
+            "node.id": str(KRAFT),
+            "listeners": f"CONTROLLER://{LOOPBACK}:{self.port}",
+            "inter.broker.listener.name": "INTERNAL",
+            "zookeeper.connect": connect,
+            "zookeeper.metadata.migration.enable": "true",
+        }
+        self.format_for(cluster_id, {**config, **self.known_to_brokers})
+        self.launch()
+
+    def logged(self, text: str) -> bool:
+        return text in self.log_path.read_text(errors="replace")
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Iterator[Quorum]:
+    node = Quorum(tmp_path / "kraft")
+    yield node
+    node.kill()
+
+
+def ask(servers: list[str], work: Any) -> None:
+    """Have an admin client at these servers do something."""
+    admin: Any = KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=ASK_MS)
+    try:
+        work(admin)
+    finally:
+        admin.close()
+
+
+def use(demo: DemoCluster, session: ZkSession) -> None:
+    """Have us control a cluster in which topics came, moved, grew and went."""
+    tell(demo, STORY[:2])
+
+    def work(admin: Any) -> None:
+        new = {"assignments": {0: [1, 2]}, "configs": {"retention.ms": "86400000"}}
+        admin.create_topics({"moved": new, "gone": new}, timeout_ms=ASK_MS)
+        wait_until_finished(demo, session)
+        admin.create_partitions({"moved": {"count": 2, "assignments": [[2, 3]]}})
+        admin.alter_partition_reassignments({TopicPartition("moved", 0): [3, 1]})
+        admin.delete_topics(["gone"], timeout_ms=ASK_MS)
+        wait_for("the deletion", lambda: session.get(topic_path("gone")) is None)
+
+    ask([demo.gateway], work)
+    wait_until_finished(demo, session)
+
+
+def all_in_sync(demo: DemoCluster) -> bool:
+    """Whether ZooKeeper has all replicas of the topic with the records in sync."""
+    seen = demo.look().of_topic(TOPIC).values()
+    full = [one is not None and len(one.isr) == BROKERS for one in seen]
+    return full == [True] * PARTITIONS
+
+
+def stop(broker: KafkaBroker) -> None:
+    """End a broker in order."""
+    assert broker.terminate(STOP_S), f"{broker.name} did not end by itself"
+
+
+def roll(
+    demo: DemoCluster,
+    session: ZkSession,
+    config: Mapping[str, str],
+    end: Callable[[KafkaBroker], object] = stop,
+) -> None:
+    """Restart broker by broker with another configuration, each once all are in sync."""
+    for id_, broker in demo.embedded.brokers.items():
+        end(broker)
+        broker.change_config(config)
+        start_again(demo, session, id_, WAIT_S)
+        wait_for(f"all in sync behind broker {id_}", lambda: all_in_sync(demo))
+
+
+def migrate(
+    demo: DemoCluster, session: ZkSession, quorum: Quorum, *, stopped_late: bool = False
+) -> None:
+    """Stop helmstream, and do what Kafka's manual says until the quorum controls the cluster.
+
+    stopped_late: only once all else is done, and the quorum waits for us.
+    """
+    if not stopped_late:
+        demo.stop_ours()
+    cluster_id = session.get(CLUSTER_ID_PATH)
+    assert cluster_id is not None
+    quorum.begin(demo.embedded.connect, parse_cluster_id(cluster_id.data))
+    migrating = {"zookeeper.metadata.migration.enable": "true", **quorum.known_to_brokers}
+    roll(demo, session, migrating)
+    if stopped_late:
+        wait_for("the quorum to wait for us", lambda: quorum.logged(WAITS_FOR_US))
+        assert controlled(demo)
+        create(demo, session, "in-between")
+        wait_until_finished(demo, session)
+        demo.stop_ours()
+    before = topics_of(session)
+    wait_for("the migration", lambda: quorum.logged(MIGRATED))
+    holder = session.get(CONTROLLER_PATH)
+    assert holder is not None
+    assert parse_controller_id(holder.data) == KRAFT
+    assert parse_kraft_epoch(holder.data) is not None
+    assert topics_of(session) == before
+
+
+def create(demo: DemoCluster, session: ZkSession, topic: str) -> None:
+    """Create a topic as clients of brokers do, whoever controls them."""
+    new = {"num_partitions": 2, "replication_factor": 3}
+    ask(demo.embedded.bootstrap_servers, lambda admin: admin.create_topics({topic: new}))
+    wait_for(f"{topic} in ZooKeeper", lambda: topic in session.children(TOPICS_PATH))
+
+
+def test_a_migration_that_is_rolled_back(
+    demo: DemoCluster, session: ZkSession, quorum: Quorum
+) -> None:
+    use(demo, session)
+    migrate(demo, session, quorum)
+    create(demo, session, "from-kraft")
+
+    command = [sys.executable, "-m", "streaming.cli", "run", "--data-dir", str(demo.folders.root)]
+    refused = subprocess.run(
+        [*command, *demo.supervisor.config],
+        capture_output=True,
+        text=True,
+        timeout=REFUSED_S,
+        check=False,
+    )
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert f"KRaft controller {KRAFT}" in refused.stderr
+    holder = session.get(CONTROLLER_PATH)
+    assert holder is not None and parse_controller_id(holder.data) == KRAFT
+
+    quorum.kill()
+    for path in (CONTROLLER_PATH, MIGRATION_PATH):
+        session.delete(path)
+    unset = dict.fromkeys(quorum.known_to_brokers, "")
+    back = {
+        "zookeeper.metadata.migration.enable": "false",
+        "listener.security.protocol.map": LISTENERS,
+    }
+    # Asked to end, one that knows a quorum which is gone waits five minutes for it.
+    roll(demo, session, unset | back, KafkaBroker.kill)
+    demo.start_ours()
+    wait_for("our control again", lambda: controlled(demo))
+    wait_until_finished(demo, session)
+    create(demo, session, "ours-again")
+    wait_until_finished(demo, session)
+    check_nothing_lost(demo)
+
+
+@pytest.mark.slow
+def test_a_migration_to_its_end(demo: DemoCluster, session: ZkSession, quorum: Quorum) -> None:
+    use(demo, session)
+    migrate(demo, session, quorum, stopped_late=True)
+    for id_, broker in demo.embedded.brokers.items():
+        stop(broker)
+        in_kraft = {"process.roles": "broker", "node.id": str(id_)}
+        off = {"zookeeper.metadata.migration.enable": "false", "zookeeper.connect": ""}
+        broker.change_config(in_kraft | off)
+        broker.start(WAIT_S)
+        wait_for(f"all in sync behind broker {id_}", lambda: all_in_sync(demo))
+    create(demo, session, "from-kraft")
+    check_nothing_lost(demo)
