@@ -17,7 +17,7 @@ from streaming.log.kafka_writer import KafkaLogWriter
 from streaming.log.log_clock import LogClock
 from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
-from streaming.process.garbage import collect_rarely
+from streaming.process.garbage import collect_each_once
 from streaming.process.stop_signals import stop_signals
 from streaming.settings import Settings
 
@@ -35,7 +35,7 @@ def run_front(settings: Settings, *, standby: bool = False) -> int:
     while serving: the process must end, a new one opens it again.
     """
     settings.data_dir.mkdir(parents=True, exist_ok=True)
-    collect_rarely()
+    collect_each_once()
     with ExitStack() as held:
         clock = LogClock()
         writer = open_log(settings, clock, held, standby=standby)
