@@ -33,6 +33,7 @@ ANSWER_MAX_BYTES = 4 * 1024 * 1024
 """What is read for one request; the rest is asked for again."""
 
 _NOT_LED = int(ProtocolError.NOT_LEADER_OR_FOLLOWER)
+_NEWER_EPOCH = int(ProtocolError.UNKNOWN_LEADER_EPOCH)
 _NOTHING = -1
 _ANY_EPOCH = -1
 _READ_COMMITTED = 1
@@ -40,6 +41,9 @@ _READ_COMMITTED = 1
 
 class ReadsFollowers(Protocol):
     """Reads from brokers in sync: streaming.offsets.history. Raises HistoryUnreadable."""
+
+    async def is_followed(self, partition: int, epoch: int) -> bool:
+        """Return whether all of them follow a partition under a leader epoch."""
 
     async def fetched(self, partition: int, offset: int, max_bytes: int, isolation: int) -> Body:
         """Return what one says to a consumer that fetches from an offset."""
@@ -101,7 +105,9 @@ class ConsumerReads:
         }
 
     async def offsets_for_leader_epoch(self, call: Call) -> Body:
-        """Answer that all which is safe stands: no more was read, and it is never cut off."""
+        """Answer that all which is safe stands: no more was read from us, and it is never cut off.
+        What was read under a newer leader than we are that one knows.
+        """
         return {
             "topics": [
                 {
@@ -123,9 +129,7 @@ class ConsumerReads:
         if epoch in (_ANY_EPOCH, log.epoch):
             return log
         older = epoch < log.epoch
-        return int(
-            ProtocolError.FENCED_LEADER_EPOCH if older else ProtocolError.UNKNOWN_LEADER_EPOCH
-        )
+        return int(ProtocolError.FENCED_LEADER_EPOCH) if older else _NEWER_EPOCH
 
     async def _read(self, topic: str, asked: Body, isolation: int, budget: _Budget) -> Body:
         number, offset = asked["partition"], asked["fetch_offset"]
@@ -133,7 +137,7 @@ class ConsumerReads:
         if isinstance(log, int):
             return _said(number, error_code=log)
         if offset > log.end:
-            return _said(number, error_code=OFFSET_OUT_OF_RANGE)
+            return _said(number, error_code=await self._beyond_end(log))
         if offset >= log.high_watermark or budget.left <= 0:
             safe = log.high_watermark
             return _said(number, high_watermark=safe, last_stable_offset=safe)
@@ -148,6 +152,18 @@ class ConsumerReads:
         names = ("error_code", "last_stable_offset", "log_start_offset", "aborted_transactions")
         said = {name: found[name] for name in names}
         return _said(number, high_watermark=log.high_watermark, records=records, **said)
+
+    async def _beyond_end(self, log: PartitionLog) -> int:
+        """Return what is said of an offset that our log does not have. While this process stood
+        still another one may have led; a client that was told more there would read all again, or
+        nothing, if it heard from us that its offset is none.
+        """
+        try:
+            if await self._followers.is_followed(log.partition, log.epoch):
+                return OFFSET_OUT_OF_RANGE
+        except HistoryUnreadable as failure:
+            logger.warning("partition %d for a consumer: %s", log.partition, failure)
+        return _NOT_LED
 
     async def _offset(self, topic: str, asked: Body, isolation: int) -> Body:
         log = self._led(topic, asked["partition_index"], asked["current_leader_epoch"])
@@ -181,6 +197,8 @@ class ConsumerReads:
         if isinstance(log, int):
             return {"error_code": log}
         epoch = asked["leader_epoch"]
+        if epoch > log.epoch:
+            return {"error_code": _NEWER_EPOCH}
         return {"error_code": 0, "leader_epoch": epoch, "end_offset": log.high_watermark}
 
 

@@ -119,6 +119,19 @@ class History:
             async with self._connection(source) as connection:
                 return await connection.ends(epochs)
 
+    async def is_followed(self, partition: int, epoch: int) -> bool:
+        """Return whether all registered brokers in sync follow a partition under a leader epoch, so
+        that none of them has heard of a later leader.
+
+        Raises HistoryUnreadable.
+        """
+        facts = self._leader.facts.get(partition)
+        in_sync = [] if facts is None else [*filter(self._registered, facts.in_sync)]
+        if not in_sync:
+            raise HistoryUnreadable(f"no broker in sync can say who leads partition {partition}")
+        ends = [await self.log_ends(broker, {partition: epoch}) for broker in in_sync]
+        return all(partition in of_broker for of_broker in ends)
+
     async def committed(self, broker_id: int, partition: int, end: int) -> int:
         """Return a broker's own high watermark of a partition whose log ends there at an offset.
 

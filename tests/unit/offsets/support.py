@@ -26,8 +26,8 @@ OLDER = 0
 
 
 class Followers:
-    """What brokers in sync say to consumers. said: (partition, offset, bytes, isolation level) and
-    (partition, timestamp) that were asked.
+    """What brokers in sync say to consumers. said: (partition, offset, bytes, isolation level),
+    (partition, timestamp) and (partition, epoch) that were asked.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,12 @@ class Followers:
         self.error = 0
         self.stable = 7
         self.offset = 3
+        self.follow = True
         self.unreadable = False
+
+    async def is_followed(self, partition: int, epoch: int) -> bool:
+        self._note(partition, epoch)
+        return self.follow
 
     async def fetched(
         self, partition: int, offset: int, max_bytes: int, isolation: int

@@ -87,6 +87,25 @@ def test_what_is_not_safe_yet_is_waited_for() -> None:
     run(scenario)
 
 
+def test_of_what_only_a_later_leader_can_have_the_client_asks_that_one() -> None:
+    async def scenario(led: Reading) -> None:
+        epoch = led.leader.logs[0].epoch
+        assert (await led.read(12))["error_code"] == OFFSET_OUT_OF_RANGE
+        assert led.followers.asked == [(0, epoch)]
+        led.followers.follow = False
+        assert (await led.read(12))["error_code"] == NOT_LED
+        led.followers.unreadable = True
+        assert (await led.read(12))["error_code"] == NOT_LED
+        asked = {"partition": 0, "current_leader_epoch": -1, "leader_epoch": epoch + 1}
+        (topic,) = (
+            await led.consumers.offsets_for_leader_epoch(led.asked_about_epochs(asked, -1))
+        )["topics"]
+        unknown = {"partition": 0, "error_code": ProtocolError.UNKNOWN_LEADER_EPOCH}
+        assert topic["partitions"] == [unknown]
+
+    run(scenario)
+
+
 def test_an_answer_has_a_bound() -> None:
     async def scenario(led: Reading) -> None:
         led.followers.records = b"x" * (ANSWER_MAX_BYTES - 10)

@@ -131,6 +131,19 @@ def test_how_far_its_logs_go_a_broker_says_of_those_that_it_follows_now() -> Non
     run(follower, scenario)
 
 
+def test_a_broker_in_sync_that_has_heard_of_a_later_leader_says_so() -> None:
+    follower = Follower(0)
+
+    async def scenario(history: History, led: Led) -> None:
+        assert await history.is_followed(0, follower.epoch)
+        assert not await history.is_followed(0, follower.epoch - 1)
+        led.cluster.happen("broker_registrations_changed", "", {"unregistered": [1, 2, 3]})
+        with pytest.raises(HistoryUnreadable, match="no broker in sync can say who leads"):
+            await history.is_followed(0, follower.epoch)
+
+    run(follower, scenario)
+
+
 @pytest.mark.parametrize("known", [10, 11, 17])
 def test_what_a_broker_takes_for_committed_it_says_in_the_version_that_it_knows(known: int) -> None:
     follower = Follower(0)
