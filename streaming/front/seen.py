@@ -10,11 +10,13 @@ class Seen:
     """Written by the controller's thread, read by any.
 
     cluster_id: "" until a broker created it; holder: who had /controller, None: nobody;
+    migration: whether a KRaft controller has begun to look at the cluster (/migration);
     topics_to_delete: how many are named to be deleted, those that are being deleted too.
     """
 
     cluster_id: str = ""
     holder: int | None = None
+    migration: bool = False
     topics_to_delete: int = 0
 
     def note_holder(self, controller_id: int | None) -> None:

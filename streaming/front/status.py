@@ -90,6 +90,7 @@ def front_status(
         "in_doubt": claim is not None and signals.in_doubt,
         "controller": seen.holder,
         "cluster_id": seen.cluster_id,
+        "migration": seen.migration,
         "event_log": {"start_offset": log.start_offset(), "end_offset": log.end_offset()},
         "job": _job_status(progress, lease, now_s),
         **image_status(image),

@@ -41,6 +41,7 @@ from streaming.zk.znodes import (
     CLUSTER_ID_PATH,
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
+    MIGRATION_PATH,
     PRODUCER_ID_BLOCK_PATH,
     parse_cluster_id,
 )
@@ -139,6 +140,7 @@ class Term:
         self._read, self._last_read = topics, watching
         observers.deletions.look()
         self._look_at_cluster_id()
+        self._look_at_migration()
         self._log.append(
             [
                 producer_ids_observed(self._session.get(PRODUCER_ID_BLOCK_PATH), self._counters),
@@ -295,6 +297,8 @@ class Term:
         )
         if CLUSTER_ID_PATH in dirty:
             self._look_at_cluster_id()
+        if MIGRATION_PATH in dirty:
+            self._look_at_migration()
         watching.tokens.look_if_due()
 
     def _following(self) -> _Watching:
@@ -313,6 +317,16 @@ class Term:
             self._seen.cluster_id = parse_cluster_id(znode.data)
         except ValueError as error:
             logger.warning("%s", error)
+
+    def _look_at_migration(self) -> None:
+        is_there = self._tree.get(MIGRATION_PATH) is not None
+        if is_there and not self._seen.migration:
+            logger.warning(
+                "ZooKeeper has %s: a KRaft quorum waits to take this cluster over until this node"
+                " is stopped, or a migration that was rolled back left it behind",
+                MIGRATION_PATH,
+            )
+        self._seen.migration = is_there
 
     def _register_ourselves(self, observers: Observers) -> None:
         self._tenure.register(self._endpoints, controller_rack(observers.brokers.racks))

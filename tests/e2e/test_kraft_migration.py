@@ -18,10 +18,12 @@ from streaming.demo.cluster import BROKERS, PARTITIONS, TOPIC, DemoCluster
 from streaming.demo.steps import OURS, STORY
 from streaming.embedded.broker import KafkaBroker
 from streaming.embedded.ports import LOOPBACK, free_ports
+from streaming.sockets.status_socket import fetch_status
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import (
     CLUSTER_ID_PATH,
     CONTROLLER_PATH,
+    MIGRATION_PATH,
     TOPICS_PATH,
     parse_cluster_id,
     parse_controller_id,
@@ -36,11 +38,11 @@ from tests.e2e.waiting import WAIT_S, wait_for
 from tests.fixtures.kraft_node import KRaftNode
 
 KRAFT = 3000
-MIGRATION_PATH = "/migration"
 WAITS_FOR_US = f"Still waiting for ZK brokers [{OURS}] to register"
 MIGRATED = "Completed migration of metadata from ZooKeeper to KRaft"
 LISTENERS = "CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT"
 ASK_MS = 120_000
+ASK_S = 60
 STOP_S = 60.0
 REFUSED_S = 120
 
@@ -159,7 +161,7 @@ def migrate(
     roll(demo, session, migrating)
     if stopped_late:
         wait_for("the quorum to wait for us", lambda: quorum.logged(WAITS_FOR_US))
-        assert controlled(demo)
+        assert controlled(demo) and fetch_status(demo.folders.root, ASK_S)["migration"]
         create(demo, session, "in-between")
         wait_until_finished(demo, session)
         demo.stop_ours()

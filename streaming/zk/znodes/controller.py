@@ -13,6 +13,8 @@ CONTROLLER_EPOCH_PATH = "/controller_epoch"
 FEATURE_PATH = "/feature"
 PRODUCER_ID_BLOCK_PATH = "/latest_producer_id_block"
 CLUSTER_ID_PATH = "/cluster/id"
+MIGRATION_PATH = "/migration"
+"""A KRaft controller that is to take the cluster over makes it (MigrationZNode)."""
 _LAST_PRODUCER_ID = 2**63 - 1 - 1000  # another block fits behind it
 
 

@@ -310,6 +310,16 @@ def test_a_taken_port_ends_the_process_with_the_network_code(start_front):
     assert "gateway.port" in front.process.log_path.read_text()
 
 
+def test_a_kraft_quorum_that_waits_is_told_of(zk_session, front_and_job):
+    front, _ = front_and_job
+    assert not front.status()["migration"]
+    zk_session.create("/migration", b"{}")
+    wait_for("word of it", lambda: front.status()["migration"])
+    assert "waits to take this cluster over" in front.process.log_path.read_text()
+    zk_session.delete("/migration")
+    wait_for("word of its end", lambda: not front.status()["migration"])
+
+
 def test_a_front_ends_when_the_cluster_migrates_to_kraft(zk_session, front_and_job):
     """A KRaft controller takes the role in one multi, as KafkaZkClient does for it."""
     front, _ = front_and_job
