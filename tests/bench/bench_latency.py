@@ -36,7 +36,7 @@ BROKERS = [1, 2, 3]
 WARM_UP_CYCLES = 10
 CYCLES_PER_TURN = 10
 PAUSE_MS = 50
-GOAL = 1.5
+GOAL = 1.2
 
 
 @dataclass
