@@ -140,7 +140,6 @@ class Term:
         self._read, self._last_read = topics, watching
         observers.deletions.look()
         self._look_at_cluster_id()
-        self._look_at_migration()
         self._log.append(
             [
                 producer_ids_observed(self._session.get(PRODUCER_ID_BLOCK_PATH), self._counters),
@@ -149,6 +148,7 @@ class Term:
         )
         observers.admin.look(Dirty(reread_all=True))
         self._register_ourselves(observers)
+        self._look_at_migration()
         for ignored in (ignored_rights, ignored_tokens):
             if told := ignored(self._session, self._settings):
                 logger.warning("%s", told)

@@ -129,8 +129,10 @@ class History:
         in_sync = [] if facts is None else [*filter(self._registered, facts.in_sync)]
         if not in_sync:
             raise HistoryUnreadable(f"no broker in sync can say who leads partition {partition}")
-        ends = [await self.log_ends(broker, {partition: epoch}) for broker in in_sync]
-        return all(partition in of_broker for of_broker in ends)
+        for broker in in_sync:
+            if partition not in await self.log_ends(broker, {partition: epoch}):
+                return False
+        return True
 
     async def committed(self, broker_id: int, partition: int, end: int) -> int:
         """Return a broker's own high watermark of a partition whose log ends there at an offset.

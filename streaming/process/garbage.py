@@ -18,9 +18,7 @@ def collect_rarely() -> None:
     A batch over 100,000 partitions makes a million small objects, none of them in a cycle. Looking
     for cycles every 700 of them took a third of the time in which znode writes are prepared.
     """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_ALLOCATIONS_PER_COLLECTION, _COLLECTIONS_PER_OLDER, _COLLECTIONS_PER_OLDER)
+    _collect_what_comes(_ALLOCATIONS_PER_COLLECTION)
 
 
 def collect_each_once() -> None:
@@ -30,10 +28,14 @@ def collect_each_once() -> None:
     it seconds (docs/measurements.md). A cycle that ends only after its first collection is never
     found, so what lives long has to be in none, or to break it when it ends.
     """
+    _collect_what_comes(_ALLOCATIONS_PER_LOOK)
+    gc.callbacks.append(_freeze_after)
+
+
+def _collect_what_comes(allocations: int) -> None:
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_ALLOCATIONS_PER_LOOK, _COLLECTIONS_PER_OLDER, _COLLECTIONS_PER_OLDER)
-    gc.callbacks.append(_freeze_after)
+    gc.set_threshold(allocations, _COLLECTIONS_PER_OLDER, _COLLECTIONS_PER_OLDER)
 
 
 def _freeze_after(phase: str, _: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import orjson
 
@@ -60,6 +60,24 @@ def running(
     cluster = RealCluster(folder, zookeeper, brokers, settings)
     if not spark:
         without_spark(cluster.supervisor)
+    with started(cluster):
+        yield cluster
+
+
+class Startable(Protocol):
+    """A cluster that is started and stopped as a whole."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+Cluster = TypeVar("Cluster", bound=Startable)
+
+
+@contextmanager
+def started(cluster: Cluster) -> Iterator[Cluster]:
+    """A cluster that runs for as long as the context lasts."""
     with silent_kafka_client():
         try:
             cluster.start()

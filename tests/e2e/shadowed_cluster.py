@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +18,17 @@ from streaming.supervisor.embedded import EmbeddedCluster
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CONTROLLER_PATH, parse_controller_id, parse_topic, topic_path
 from streaming.zk.znodes.paths import partition_state_path
+from tests.e2e.real_cluster import started
 from tests.e2e.waiting import wait_for
-from tests.fixtures.silence import silent_kafka_client
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 ASK_MS = 120_000
 WINDOW_MS = 60_000  # a controller on a busy machine is late, not wrong
 
 
-@contextmanager
-def shadowed(folder: Path) -> Iterator[ShadowedCluster]:
+def shadowed(folder: Path) -> AbstractContextManager[ShadowedCluster]:
     """A cluster whose brokers run, for as long as the context lasts; its shadow does not yet."""
-    cluster = ShadowedCluster(folder)
-    with silent_kafka_client():
-        try:
-            cluster.start()
-            yield cluster
-        finally:
-            cluster.stop()
+    return started(ShadowedCluster(folder))
 
 
 class ShadowedCluster:

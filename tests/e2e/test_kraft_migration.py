@@ -6,7 +6,6 @@ Everything that the KRaft controller reads was written by us, and by the brokers
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,14 @@ from streaming.demo.steps import OURS, STORY
 from streaming.embedded.broker import KafkaBroker
 from streaming.embedded.ports import LOOPBACK, free_ports
 from streaming.sockets.status_socket import fetch_status
+from streaming.supervisor.processes import role_command
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import (
     CLUSTER_ID_PATH,
     CONTROLLER_PATH,
     MIGRATION_PATH,
     TOPICS_PATH,
+    TopicZNode,
     parse_cluster_id,
     parse_controller_id,
     parse_kraft_epoch,
@@ -152,8 +153,13 @@ def migrate(
 
     stopped_late: only once all else is done, and the quorum waits for us.
     """
-    if not stopped_late:
+
+    def stop_ours() -> Mapping[str, TopicZNode]:
+        topics = topics_of(session)
         demo.stop_ours()
+        return topics
+
+    before = {} if stopped_late else stop_ours()
     cluster_id = session.get(CLUSTER_ID_PATH)
     assert cluster_id is not None
     quorum.begin(demo.embedded.connect, parse_cluster_id(cluster_id.data))
@@ -164,8 +170,7 @@ def migrate(
         assert controlled(demo) and fetch_status(demo.folders.root, ASK_S)["migration"]
         create(demo, session, "in-between")
         wait_until_finished(demo, session)
-        demo.stop_ours()
-    before = topics_of(session)
+        before = stop_ours()
     wait_for("the migration", lambda: quorum.logged(MIGRATED))
     holder = session.get(CONTROLLER_PATH)
     assert holder is not None
@@ -188,9 +193,8 @@ def test_a_migration_that_is_rolled_back(
     migrate(demo, session, quorum)
     create(demo, session, "from-kraft")
 
-    command = [sys.executable, "-m", "streaming.cli", "run", "--data-dir", str(demo.folders.root)]
     refused = subprocess.run(
-        [*command, *demo.supervisor.config],
+        role_command("run", demo.folders.root, demo.supervisor.config),
         capture_output=True,
         text=True,
         timeout=REFUSED_S,
