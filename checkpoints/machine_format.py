@@ -1,4 +1,4 @@
-"""The bytes of a machine's state: version 3 is written, 1 to 3 are read.
+"""The bytes of a machine's state: version 4 is written, 1 to 4 are read.
 
 A slot is one column block; everything that is not a column (authority and configuration, brokers,
 topics) is in its header. The cluster machine is a block without rows. docs/state-format.md is the
@@ -33,8 +33,8 @@ from state.payloads.brokers import BrokerRegistration
 from state.step import Machine
 from state.topic_ids import topic_id_from_text, topic_id_to_text
 
-FORMAT_VERSION = 3
-READABLE_VERSIONS = (1, 2, 3)
+FORMAT_VERSION = 4
+READABLE_VERSIONS = (1, 2, 3, 4)
 _CONFIG_FIELDS = frozenset(field.name for field in fields(ClusterConfig))
 
 
@@ -99,6 +99,7 @@ def decode_machine(data: bytes) -> Machine:
 
     Version 1 knew no pause, no shutdown check and no pace of a rebalance: they have their defaults.
     Version 2 did not say when topics were deleted: they have been from the log's beginning on.
+    Version 3 knew no unclean recovery: it is off.
     """
     if is_group_slot(data):
         return decode_group_slot(data)

@@ -41,6 +41,7 @@ class DecisionKind(StrEnum):
     CHECK_SHUTDOWN = "check_shutdown"
     PROPOSE_ELECTIONS = "propose_elections"
     REPORT_IMBALANCE = "report_imbalance"
+    ASK_LOG_ENDS = "ask_log_ends"
     REFUSE_TRANSITION = "refuse_transition"
     SET_PAUSE = "set_pause"
     CHANGE_GROUP = "change_group"
@@ -60,6 +61,7 @@ BLOCK_KINDS = frozenset(
         DecisionKind.REPORT_AT_RISK,
         DecisionKind.PROPOSE_ELECTIONS,
         DecisionKind.REPORT_IMBALANCE,
+        DecisionKind.ASK_LOG_ENDS,
         DecisionKind.REFUSE_TRANSITION,
     }
 )

@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     PRODUCER_ID_BLOCK_OBSERVED = "producer_id_block_observed"
     TIMER_DUE = "timer_due"
     LEADER_IMBALANCE_REPORTED = "leader_imbalance_reported"
+    LOG_ENDS_REPORTED = "log_ends_reported"
     CREATE_PARTITIONS_REQUESTED = "create_partitions_requested"
     ELECT_LEADERS_REQUESTED = "elect_leaders_requested"
     ALTER_REASSIGNMENTS_REQUESTED = "alter_reassignments_requested"

@@ -16,7 +16,7 @@ import orjson
 from state.errors import MalformedEvent
 from state.event_kinds import EventKind
 from state.groups import kinds
-from state.payloads import admin, brokers, controller, partitions, tokens, topics
+from state.payloads import admin, brokers, controller, log_ends, partitions, tokens, topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], object]] = {
     EventKind.PRODUCER_ID_BLOCK_OBSERVED: brokers.producer_id_block_observed,
     EventKind.TIMER_DUE: controller.timer_due,
     EventKind.LEADER_IMBALANCE_REPORTED: partitions.leader_imbalance_reported,
+    EventKind.LOG_ENDS_REPORTED: log_ends.log_ends_reported,
     EventKind.CREATE_PARTITIONS_REQUESTED: topics.create_partitions_requested,
     EventKind.ELECT_LEADERS_REQUESTED: admin.elect_leaders_requested,
     EventKind.ALTER_REASSIGNMENTS_REQUESTED: admin.alter_reassignments_requested,

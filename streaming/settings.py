@@ -217,6 +217,8 @@ class Settings(BaseModel):
     controller_socket_timeout_ms: Positive
     retry_backoff_ms: Positive
     unclean_leader_election_enable: bool
+    unclean_recovery_manager_enabled: bool
+    unclean_recovery_timeout_ms: PositiveLong
     delete_topic_enable: bool
     auto_leader_rebalance_enable: bool
     leader_imbalance_per_broker_percentage: Annotated[int, Field(ge=0, le=100)]

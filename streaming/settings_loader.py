@@ -20,6 +20,8 @@ from streaming.settings import PORT_MAX, Mode, Settings, known_keys
 
 ENVIRONMENT_PREFIX = "HELMSTREAM_"
 _GROUPS_SINCE = (2, 1)
+_RECOVERY_SINCE = (2, 7)
+"""Before it brokers cannot say which leader epoch a log ends in (Fetch 12)."""
 _NO_GROUPS = ("2.1-IV0", "2.1-IV1")
 """Before 2.1-IV2 followers do not say under which leader epoch they fetch (Fetch 9)."""
 # Where downloads are kept and come from: matters of the machine, not knobs of the controller.
@@ -67,6 +69,7 @@ def load_settings(
     _check_rights(settings)
     _check_zookeeper(settings)
     _check_groups(settings)
+    _check_recovery(settings)
     _check_sessions(settings)
     gateway_ports(settings, max(len(settings.gateway_listener_names), 1))
     return settings
@@ -191,8 +194,19 @@ def _check_groups(settings: Settings) -> None:
     too_old = settings.inter_broker_protocol < _GROUPS_SINCE or protocol in _NO_GROUPS
     if settings.groups_takeover_enable and too_old:
         raise ConfigurationError(
-            "groups.takeover.enable = true needs brokers with inter.broker.protocol.version 2.1 or"
-            f" newer, and it is {protocol}: set it to false until they have it"
+            "groups.takeover.enable = true needs brokers with inter.broker.protocol.version 2.1-IV2"
+            f" or newer, and it is {protocol}: set it to false until they have it"
+        )
+
+
+def _check_recovery(settings: Settings) -> None:
+    if settings.unclean_recovery_manager_enabled and (
+        settings.inter_broker_protocol < _RECOVERY_SINCE
+    ):
+        raise ConfigurationError(
+            "unclean.recovery.manager.enabled = true needs brokers that can say where a log ends:"
+            " allowed with inter.broker.protocol.version 2.7 or newer, and it is"
+            f" {settings.inter_broker_protocol_version}"
         )
 
 

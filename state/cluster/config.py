@@ -15,8 +15,8 @@ class ClusterConfig:
 
     unclean_default: unclean.leader.election.enable of the cluster. leader_recovery: the
     inter-broker protocol knows leader_recovery_state (3.2 and later). delete_topics:
-    delete.topic.enable. shutdown_safety_check: controlled.shutdown.safety.check.enable. The others
-    are settings of that name.
+    delete.topic.enable. shutdown_safety_check: controlled.shutdown.safety.check.enable.
+    unclean_recovery: unclean.recovery.manager.enabled. The others are settings of that name.
     """
 
     unclean_default: bool = False
@@ -29,6 +29,7 @@ class ClusterConfig:
     shutdown_safety_check: bool = False
     rebalance_partitions_max: int = 200
     rebalance_step_interval_ms: int = 1_000
+    unclean_recovery: bool = False
 
     def configured(self, config: Mapping[str, Any]) -> ClusterConfig:
         """Return a copy with the values of an event; config has passed `checked_config`."""
@@ -46,6 +47,7 @@ CONFIG: dict[str, tuple[str, type]] = {
     "controlled.shutdown.safety.check.enable": ("shutdown_safety_check", bool),
     "leader.rebalance.partitions.max": ("rebalance_partitions_max", int),
     "leader.rebalance.step.interval.ms": ("rebalance_step_interval_ms", int),
+    "unclean.recovery.manager.enabled": ("unclean_recovery", bool),
 }
 """Configuration keys that travel in controller_elected and cluster_config_changed."""
 

@@ -18,6 +18,7 @@ from state.partitions.changes import Changes
 from state.partitions.election import Strategy
 from state.partitions.leader_rebalance import preferred_replicas
 from state.partitions.legal import PartitionState
+from state.partitions.log_ends import take_log_ends
 from state.partitions.machine import move_partitions
 from state.partitions.not_granted import why_not_now
 from state.partitions.reassignment import complete_reassignments
@@ -43,6 +44,8 @@ def on_elect_leaders_requested(
         )
     changes = Changes.about_topics(slot.table, {request.topic: event.offset})
     at = slot.table.find(request.topic, request.partitions)
+    if request.logs is not None:
+        take_log_ends(slot, changes, at, request.logs)
     errors = np.full(len(at), ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, dtype=np.int32)
     if request.topic in slot.table.deletions:
         errors[at >= 0] = ProtocolError.INVALID_TOPIC_EXCEPTION

@@ -30,6 +30,7 @@ class Finding(StrEnum):
     BEING_REMOVED = "the reassignment takes it away"
     NOT_IN_SYNC = "not in the ISR"
     NOT_PREFERRED = "not the preferred replica"
+    SHORTER_LOG = "its log ends earlier, or it was not known where"
     LATER_IN_LIST = "could lead, but comes later in the replica list"
 
 
@@ -58,25 +59,37 @@ def note_election(
     *,
     unclean: Bools | None = None,
     unclean_allowed: Bools | None = None,
+    by_log_end: Bools | None = None,
 ) -> None:
     """Add a ballot for each of the rows `at` to the slot's list, if it has one.
 
     leader int32[k]: the outcome, not in the rows yet. unclean, unclean_allowed bool[k]: who won was
-    not in the ISR, or need not have been; None where no election was of that kind.
+    not in the ISR, or need not have been; by_log_end bool[k]: had to be the one whose log ends
+    last. None where no election was of that kind.
     """
     if slot.ballots is None:
         return
     never = np.zeros(len(at), dtype=bool)
     unclean = never if unclean is None else unclean
     allowed = never if unclean_allowed is None else unclean_allowed
-    slot.ballots.extend(_ballots(slot, at, rule, leader, unclean=unclean, allowed=allowed))
+    longest = never if by_log_end is None else unclean & by_log_end
+    slot.ballots.extend(
+        _ballots(slot, at, rule, leader, unclean=unclean, allowed=allowed, longest=longest)
+    )
 
 
 def _ballots(
-    slot: Slot, at: Rows, rule: Rule, leader: Int32s, *, unclean: Bools, allowed: Bools
+    slot: Slot,
+    at: Rows,
+    rule: Rule,
+    leader: Int32s,
+    *,
+    unclean: Bools,
+    allowed: Bools,
+    longest: Bools,
 ) -> Iterator[Ballot]:
     rows = slot.table.rows
-    findings = _findings(slot, at, rule, leader, unclean)
+    findings = _findings(slot, at, rule, leader, unclean=unclean, longest=longest)
     new = rule is Rule.NEW_PARTITION_ELECTED
     for row, place in enumerate(at.tolist()):
         candidates = zip(rows.replicas[place].tolist(), findings[row], strict=True)
@@ -92,7 +105,7 @@ def _ballots(
 
 
 def _findings(
-    slot: Slot, at: Rows, rule: Rule, leader: Int32s, unclean: Bools
+    slot: Slot, at: Rows, rule: Rule, leader: Int32s, *, unclean: Bools, longest: Bools
 ) -> list[list[Finding]]:
     rows = slot.table.rows
     replicas = rows.replicas[at]
@@ -109,6 +122,7 @@ def _findings(
         (rows.removing[at] & (rule is Rule.REASSIGNED_PARTITION_ELECTED), Finding.BEING_REMOVED),
         (~in_sync, Finding.NOT_IN_SYNC),
         (others, Finding.NOT_PREFERRED),
+        (np.broadcast_to(longest[:, None], replicas.shape), Finding.SHORTER_LOG),
     ]
     names = list(Finding)
     index = np.select(

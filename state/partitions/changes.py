@@ -20,6 +20,7 @@ from state.decisions import ELECTIONS, Action, Decision, DecisionKind, Rule
 from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, contains, unpad_rows
 from state.partitions.assignment import assignment_decision, reassignment_end
 from state.partitions.event_blocks import ClusterEventBlocks, EventBlocks, TopicEventBlocks
+from state.partitions.legal import PartitionState
 from state.partitions.refusals import Refusals
 from state.partitions.table import PartitionTable
 
@@ -43,7 +44,9 @@ class Changes:
     write, create, bump (leader epoch), is_new, metadata (UpdateMetadata to every broker): bool[n];
     recipients (LeaderAndIsr), stop, stop_delete (StopReplica), started (online for the first time),
     returned (online again): bool[n, R]; rule: int8[n]. leader_before: int32[n], as the event found
-    it. extra_decisions: what the event decides beside the rows.
+    it. longest: int32[n], whose log ends last, -1 where nothing is known of it; ask_log_ends:
+    bool[n], no leader before that is known. extra_decisions: what the event decides beside the
+    rows.
 
     A handler ends with `deletion.finish_with_deletions` if its event may let a deletion go on, else
     with `finish`: once, since epochs and versions rise there.
@@ -80,6 +83,8 @@ class Changes:
         self.returned: Bools = np.zeros((count, width), dtype=bool)
         self.rule = np.zeros(count, dtype=np.int8)
         self.leader_before = rows.leader.copy()
+        self.longest: Int32s = np.full(count, NONE, dtype=np.int32)
+        self.ask_log_ends = np.zeros(count, dtype=bool)
         self.extra_decisions: list[Decision] = []
         self._left: list[tuple[Rows, Int32s, Bools]] = []
         self._completed: list[Rows] = []
@@ -135,7 +140,7 @@ class Changes:
         self._finished = True
         self._step_epochs(authority)
         found = []
-        deleted = self.table.in_deletion()
+        rows, deleted = self.table.rows, self.table.in_deletion()
         self.recipients[deleted] = False
         changed = np.flatnonzero(self.write | self.metadata | any_in_row(self.recipients))
         if len(changed):
@@ -149,6 +154,10 @@ class Changes:
         if self.stop.any() or self._left:
             at, columns = self._stop_columns(deleted)
             found += self.events.blocks(DecisionKind.STOP_REPLICAS, at, columns, {})
+        asked = np.flatnonzero(self.ask_log_ends & ~deleted & (rows.state != PartitionState.ONLINE))
+        if len(asked):
+            columns = {"partition": rows.partition[asked]}
+            found += self.events.blocks(DecisionKind.ASK_LOG_ENDS, asked, columns, {})
         for at, columns, extra in self.refusals.blocks(by_topic=self.events.topics is not None):
             found += self.events.blocks(DecisionKind.REFUSE_TRANSITION, at, columns, extra)
         return [*self.extra_decisions, *found, *self._completions(authority)]

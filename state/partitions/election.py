@@ -15,6 +15,7 @@ import numpy as np
 
 from state.decisions import Rule
 from state.matrix import NONE, Bools, Int32s, contains, first_where
+from state.payloads.log_ends import LogEnds
 
 
 class Strategy(Enum):
@@ -36,6 +37,8 @@ RULE_OF: Mapping[Strategy, Rule] = {
 }
 """The rule that an election is filed under, but where an unclean leader won."""
 
+_BELOW_ALL = -2
+
 
 def new_partition_leader(assignment: Int32s, live: Bools) -> Int32s:
     """Return the first live assigned replica."""
@@ -43,17 +46,28 @@ def new_partition_leader(assignment: Int32s, live: Bools) -> Int32s:
 
 
 def offline_leader(
-    assignment: Int32s, isr: Int32s, live: Bools, unclean_allowed: Bools
+    assignment: Int32s, isr: Int32s, live: Bools, unclean_allowed: Bools, longest: Int32s
 ) -> tuple[Int32s, Bools]:
     """Return (leader, unclean bool[n]): the first live assigned replica in the ISR.
 
-    Where there is none and unclean_allowed bool[n] holds, the first live assigned replica, marked
-    unclean.
+    Where there is none and unclean_allowed bool[n] holds, the replica of longest int32[n], where
+    that is -1 the first live assigned replica, marked unclean.
     """
     clean = first_where(assignment, live & contains(isr, assignment))
-    any_live = first_where(assignment, live)
-    unclean = (clean == NONE) & unclean_allowed & (any_live != NONE)
-    return np.where(unclean, any_live, clean), unclean
+    others = np.where(longest != NONE, longest, first_where(assignment, live))
+    unclean = (clean == NONE) & unclean_allowed & (others != NONE)
+    return np.where(unclean, others, clean), unclean
+
+
+def longest_log(assignment: Int32s, live: Bools, logs: LogEnds) -> Int32s:
+    """Return the live assigned replica whose log ends last, by its last leader epoch before its end
+    offset; of several the first that is named (KIP-966, Unclean Recovery).
+    """
+    stands = contains(np.where(live, assignment, NONE), logs.replicas)
+    for column in (logs.last_epochs, logs.ends):
+        best = np.where(stands, column, _BELOW_ALL).max(axis=1, keepdims=True, initial=_BELOW_ALL)
+        stands &= column == best
+    return first_where(logs.replicas, stands)
 
 
 def reassigned_leader(assignment: Int32s, isr: Int32s, live: Bools, target: Bools) -> Int32s:

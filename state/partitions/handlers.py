@@ -17,6 +17,7 @@ from state.partitions import (
     isr,
     leader_rebalance,
     log_dirs,
+    log_ends,
     reassignment_requests,
     shutdown,
     states,
@@ -40,6 +41,7 @@ from state.payloads.controller import (
     ResyncCompleted,
     TimerDue,
 )
+from state.payloads.log_ends import LogEndsReported
 from state.payloads.partitions import (
     AlterPartitionRequested,
     LeaderAndIsrAnswered,
@@ -88,4 +90,5 @@ SLOT_HANDLERS: Handlers[Slot] = {
     AlterReassignmentsRequested: reassignment_requests.on_alter_reassignments_requested,
     RaiseLeaderEpochsRequested: epochs.on_raise_leader_epochs_requested,
     LeaderImbalanceReported: leader_rebalance.on_leader_imbalance_reported,
+    LogEndsReported: log_ends.on_log_ends_reported,
 }

@@ -90,7 +90,7 @@ def _initialise(slot: Slot, changes: Changes, at: Rows) -> None:
 def _elect(slot: Slot, changes: Changes, at: Rows, strategy: Strategy) -> None:
     rows = slot.table.rows
     at = _readable(slot, changes, at, PartitionState.ONLINE)
-    found = _elected(slot, at, strategy)
+    found = _elected(slot, at, strategy, changes.longest[at])
     led = found.leader != NO_LEADER
     note_election(
         slot,
@@ -99,7 +99,9 @@ def _elect(slot: Slot, changes: Changes, at: Rows, strategy: Strategy) -> None:
         found.leader,
         unclean=found.unclean,
         unclean_allowed=found.unclean_allowed,
+        by_log_end=changes.longest[at] != NONE,
     )
+    changes.ask_log_ends[at] |= found.waits
     changes.refusals.add_partitions(at[~led], PartitionState.ONLINE, RefusalReason.NO_CANDIDATE)
     at, unclean = at[led], found.unclean[led]
     rows.leader[at] = found.leader[led]
@@ -134,7 +136,7 @@ class _Elected:
 
     leader int32[k]: NO_LEADER where nobody may lead. isr int32[k, W]. recipients bool[k, R]: who
     gets LeaderAndIsr. unclean bool[k]: the leader was not in the ISR. unclean_allowed bool[k]: it
-    need not have been.
+    need not have been. waits bool[k]: somebody may lead, once it is known whose log ends last.
     """
 
     leader: Int32s
@@ -142,9 +144,10 @@ class _Elected:
     recipients: Bools
     unclean: Bools
     unclean_allowed: Bools
+    waits: Bools
 
 
-def _elected(slot: Slot, at: Rows, strategy: Strategy) -> _Elected:
+def _elected(slot: Slot, at: Rows, strategy: Strategy, longest: Int32s) -> _Elected:
     rows = slot.table.rows
     assignment, isr = rows.replicas[at], rows.isr[at]
     live = slot.online_replicas(at)
@@ -152,23 +155,28 @@ def _elected(slot: Slot, at: Rows, strategy: Strategy) -> _Elected:
     match strategy:
         case Strategy.OFFLINE | Strategy.UNCLEAN:
             allowed = ~never if strategy is Strategy.UNCLEAN else slot.unclean_allowed(at)
-            leader, unclean = election.offline_leader(assignment, isr, live, allowed)
+            asks = slot.config.unclean_recovery and strategy is Strategy.OFFLINE
+            unknown = allowed & (longest == NONE) & asks
+            leader, unclean = election.offline_leader(
+                assignment, isr, live, allowed & ~unknown, longest
+            )
             left = keep(isr, slot.online_members(at) & ~unclean[:, None])
             left[unclean, :1] = leader[unclean, None]
-            return _Elected(leader, left, live, unclean, allowed)
+            waits = unknown & (leader == NO_LEADER) & any_in_row(live)
+            return _Elected(leader, left, live, unclean, allowed, waits)
         case Strategy.REASSIGN:
             targets = rows.targets(at)
             leader = election.reassigned_leader(assignment, isr, live, targets)
-            return _Elected(leader, isr, targets, never, never)
+            return _Elected(leader, isr, targets, never, never, never)
         case Strategy.PREFERRED:
             leader = election.preferred_leader(assignment, isr, live)
-            return _Elected(leader, isr, assignment != NONE, never, never)
+            return _Elected(leader, isr, assignment != NONE, never, never, never)
         case Strategy.CONTROLLED_SHUTDOWN:
             registered = slot.registered_replicas(at)
             shutting_down = slot.brokers.is_shutting_down(assignment)
             leader = election.controlled_shutdown_leader(assignment, isr, registered, shutting_down)
             left = keep(isr, ~slot.brokers.is_shutting_down(isr))
-            return _Elected(leader, left, registered, never, never)
+            return _Elected(leader, left, registered, never, never, never)
 
 
 def move_replicas(slot: Slot, changes: Changes, mask: Bools, target: ReplicaState) -> None:

@@ -16,6 +16,7 @@ from state.json_values import (
     text,
 )
 from state.matrix import Int32s
+from state.payloads.log_ends import LogEnds, log_ends
 from state.protocol_errors import ProtocolError
 
 PREFERRED_ELECTION_PATH = "/admin/preferred_replica_election"
@@ -41,21 +42,27 @@ NOT_ELECTED: Mapping[ElectionType, ProtocolError] = {
 
 @dataclass(frozen=True, slots=True)
 class ElectLeadersRequested:
-    """Elections for partitions of one topic; request_id is None when nobody waits for an answer."""
+    """Elections for partitions of one topic; request_id is None when nobody waits for an answer.
+
+    logs: where those of the replicas end, None where nobody was asked.
+    """
 
     request_id: str | None
     election_type: ElectionType
     topic: str
     partitions: Int32s
+    logs: LogEnds | None
 
 
 def elect_leaders_requested(body: dict[str, Any]) -> ElectLeadersRequested:
     """Read elect_leaders_requested."""
+    partitions, logs = int32_array(body["partitions"]), body.get("logs")
     return ElectLeadersRequested(
         request_id=optional_text(body.get("request_id")),
         election_type=ElectionType(body["election_type"]),
         topic=text(body["topic"]),
-        partitions=int32_array(body["partitions"]),
+        partitions=partitions,
+        logs=None if logs is None else log_ends(logs, len(partitions)),
     )
 
 

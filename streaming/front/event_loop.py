@@ -38,3 +38,9 @@ def call_from_thread(
     except RuntimeError:
         if not loop.is_closed():
             raise
+
+
+def report_failure(done: asyncio.Task[None], on_failure: Callable[[BaseException], None]) -> None:
+    """Tell what a task ended with, unless it was cancelled."""
+    if not done.cancelled() and (error := done.exception()) is not None:
+        on_failure(error)

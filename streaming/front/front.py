@@ -31,6 +31,10 @@ from streaming.front.shutdown_requests import ShutdownRequests
 from streaming.front.signals import Signals
 from streaming.front.status import StatusServer, front_status
 from streaming.front.term import Term
+from streaming.front.unclean_recovery import UncleanRecovery
+from streaming.gateway.passing.brokers import Brokers
+from streaming.gateway.passing.log_ends import LogEnds
+from streaming.gateway.passing.pool import PassingLimits
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogWriter, NewRecord
 from streaming.log.events import event
@@ -38,6 +42,7 @@ from streaming.offsets.node_role import NodeRole
 from streaming.paths import DataDir
 from streaming.process.counters import Counters
 from streaming.process.wall_clock import wall_clock_ms
+from streaming.security.connector import Connector
 from streaming.settings import Settings
 
 if TYPE_CHECKING:
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S = 15.0
+_LOG_ENDS_TIMEOUT_S = 5.0
 
 
 class Front:
@@ -93,11 +99,15 @@ class Front:
             is_paused_after=self._progress.is_paused_after,
         )
         self._metrics = _metrics_server(settings, self.status, now_ms)
+        self._log_ends = self._make_log_ends()
+        self._recovery = self._make_recovery()
         self._groups = self._make_groups(now_ms)
         self._feed = self._make_feed()
         self._link = LinkServer(folders.link, self._append, self._feed)
         requests = ShutdownRequests(self._pending, self._counters)
-        self._gateway = FrontGateway(settings, self, requests, self._groups.handlers())
+        self._gateway = FrontGateway(
+            settings, self, requests, self._groups.handlers(), self._log_ends
+        )
         self._role = self._make_role()
 
     async def run(self, stopped: asyncio.Event) -> None:
@@ -155,8 +165,23 @@ class Front:
             pending=self._pending,
             gateway=self._gateway,
             groups=self._groups,
+            recovery=self._recovery,
             counters=self._counters,
         )
+
+    def _make_log_ends(self) -> LogEnds | None:
+        settings = self._settings
+        if not settings.unclean_recovery_manager_enabled:
+            return None
+        limits = PassingLimits(answer_timeout_s=_LOG_ENDS_TIMEOUT_S)
+        brokers = Brokers(self, settings.controller_id, limits, Connector.of(settings))
+        return LogEnds(brokers, settings.controller_listener)
+
+    def _make_recovery(self) -> UncleanRecovery | None:
+        if self._log_ends is None:
+            return None
+        timeout_s = self._settings.unclean_recovery_timeout_ms / 1000
+        return UncleanRecovery(self._log_ends, self.image, self._append, timeout_s)
 
     def _make_groups(self, now_ms: Callable[[], int]) -> Groups:
         return Groups(
@@ -180,6 +205,7 @@ class Front:
             self._control,
             self._groups,
             self._term,
+            recovery=self._recovery,
             metrics=self._metrics,
         )
         return JobFeed(
@@ -217,6 +243,8 @@ class Front:
         self._lease.look()
         self._role.start()
         self._groups.start(self._fail)
+        if self._recovery is not None:
+            self._recovery.start(self._fail)
 
     async def _stop(self) -> None:
         """Give the role back first: brokers elect at once."""
@@ -229,6 +257,8 @@ class Front:
         self._clock.clear()
         await self._groups.stop()
         await self._gateway.stop()
+        if self._recovery is not None:
+            await self._recovery.stop()
         await self._link.stop()
         await self._control.stop()
         await self._status.stop()
@@ -267,6 +297,8 @@ class Front:
             self._clock.clear()  # the machines disarm theirs on the same event
             self._pending.fail_all()
             self._groups.role_lost()
+            if self._recovery is not None:
+                self._recovery.forget()
 
     def _lease_expired(self, reason: str) -> None:
         if self._role.is_under_way:

@@ -19,6 +19,7 @@ from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.delegation_tokens import TokenTerms
 from streaming.gateway.mutation_quotas import MutationRates
+from streaming.gateway.passing.log_ends import LogEnds
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.ports import ClusterView, DecisionClient, StoredTokens
 from streaming.gateway.server import Gateway, Listener
@@ -76,9 +77,14 @@ def listener_addresses(
     ]
 
 
-def node_config(settings: Settings, tokens: StoredTokens, rates: MutationRates) -> NodeConfig:
+def node_config(
+    settings: Settings,
+    tokens: StoredTokens,
+    rates: MutationRates,
+    log_ends: LogEnds | None = None,
+) -> NodeConfig:
     """Return what the gateway is told about this node; tokens, rates: where delegation tokens, and
-    rates of creations and deletions, are kept.
+    rates of creations and deletions, are kept; log_ends: who asks brokers where logs end.
     """
     request_timeout_s = settings.request_timeout_ms / 1000
     values = {key: getattr(settings, field) for key, field in known_keys().items()}
@@ -111,6 +117,7 @@ def node_config(settings: Settings, tokens: StoredTokens, rates: MutationRates) 
             answer_max_bytes=settings.socket_request_max_bytes,
         ),
         connector=Connector.of(settings),
+        log_ends=log_ends,
     )
 
 
@@ -148,15 +155,17 @@ class FrontGateway:
         view: ClusterView,
         decision_client: DecisionClient,
         groups: Mapping[int, Handler | AtOnce | WithoutTask],
+        log_ends: LogEnds | None = None,
     ) -> None:
-        """Remember what to serve, groups beside the rest; nothing is bound yet. Must be made on the
-        event loop that serves it.
+        """Remember what to serve, groups beside the rest, and who asks brokers where logs end;
+        nothing is bound yet. Must be made on the event loop that serves it.
         """
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._view = view
         self._decision_client = decision_client
         self._groups = groups
+        self._log_ends = log_ends
         self._gateway: Gateway | None = None
         self._credentials = ZkScramCredentials(settings)
         self._tokens = ZkDelegationTokens(settings)
@@ -173,7 +182,7 @@ class FrontGateway:
         settings = self._settings
         if self._acls is not None:
             self._acls.start()
-        node = node_config(settings, self._tokens, self._rates)
+        node = node_config(settings, self._tokens, self._rates, self._log_ends)
         apis = build_apis(self._view, self._decision_client, node, self._groups)
         limits = Limits(
             admissible_connections(settings.max_connections),

@@ -50,6 +50,9 @@ class JobListener(Protocol):
     def decided(self, image: ClusterImage | None, gone: Collection[str]) -> None:
         """What was decided may have changed the image; gone: topics that ceased to exist by it."""
 
+    def log_ends_asked(self, block: bytes | memoryview) -> None:
+        """Partitions cannot elect before it is known where logs end: an ask_log_ends decision."""
+
     def groups_decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         """Decisions about groups, some at a time: (event offset, body)."""
 
@@ -169,6 +172,8 @@ class JobFeed:
                 self._take_pause(orjson.loads(body))
             elif kind == DecisionKind.SET_ASIDE:
                 self._counters["set_aside_events"] += 1
+            elif kind == DecisionKind.ASK_LOG_ENDS:
+                self._listener.log_ends_asked(body)
             elif self.image is not None:
                 for part in self.image.apply_in_parts(kind, body):
                     gone.extend(part)

@@ -12,6 +12,7 @@ from streaming.front.event_log import EventLog
 from streaming.front.groups.assembly import Groups
 from streaming.front.lease_watch import LeaseWatch
 from streaming.front.present_term import PresentTerm
+from streaming.front.unclean_recovery import UncleanRecovery
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import BatchCompleted, ImageTold
 from streaming.link.pause import Pause
@@ -33,15 +34,19 @@ class JobReactions:
         groups: Groups,
         term: PresentTerm,
         *,
+        recovery: UncleanRecovery | None,
         metrics: MetricsServer | None,
     ) -> None:
-        """Must be made on the event loop on which the job is heard; metrics None: not served."""
+        """Must be made on the event loop on which the job is heard; recovery None: nobody is asked
+        where logs end; metrics None: not served.
+        """
         self._loop = asyncio.get_running_loop()
         self._log = log
         self._lease = lease
         self._control = control
         self._groups = groups
         self._term = term
+        self._recovery = recovery
         self._metrics = metrics
         self._retained_from = 0
 
@@ -71,6 +76,11 @@ class JobReactions:
         """Let the groups' part see the image, and the topics that ceased to exist."""
         if image is not None:
             self._groups.look_at(image, gone)
+
+    def log_ends_asked(self, block: bytes | memoryview) -> None:
+        """Have brokers asked."""
+        if self._recovery is not None:
+            self._recovery.ask(block)
 
     def groups_decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         """Take decisions about groups, (event offset, body) in order."""

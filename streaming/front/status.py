@@ -23,6 +23,7 @@ from streaming.front.lease import Lease
 from streaming.front.pending_requests import PendingRequests
 from streaming.front.seen import Seen
 from streaming.front.signals import Signals
+from streaming.front.unclean_recovery import UncleanRecovery
 from streaming.front.unix_server import UnixServer
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
@@ -75,12 +76,13 @@ def front_status(
     pending: PendingRequests,
     gateway: FrontGateway,
     groups: Groups,
+    recovery: UncleanRecovery | None,
     counters: Counters,
 ) -> dict[str, Any]:
     """Return what `helmstream status` shows; docs/status.md says what each field means.
 
     now_s: the lease's time. listener: on which brokers hear the controller. checks_shutdowns:
-    whether controlled shutdowns may be refused.
+    whether controlled shutdowns may be refused. recovery: None where nobody is asked for log ends.
     """
     claim = role.claim
     return {
@@ -96,6 +98,7 @@ def front_status(
         **image_status(image),
         "untold_brokers": untold_brokers(image, listener),
         "checks_shutdowns": checks_shutdowns,
+        "waiting_for_log_ends": 0 if recovery is None else recovery.waiting,
         "topics_to_delete": seen.topics_to_delete,
         "timers": dict(clock.armed),
         "waiting_requests": pending.waiting + groups.waiting,

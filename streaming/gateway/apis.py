@@ -37,6 +37,7 @@ from streaming.gateway.nodes import Nodes
 from streaming.gateway.passing.apis import OFFSETS_IN_ZOOKEEPER, PASSED_VERSIONS, Passing
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.creation import AutoCreation
+from streaming.gateway.passing.log_ends import LogEnds
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.passing.versions import our_range
 from streaming.gateway.passing.without_role import WithoutRole
@@ -63,8 +64,8 @@ class NodeConfig:
     name, secret_configs the names of those whose values nobody may read, users where their
     configurations are kept, token_terms and tokens what delegation tokens are granted and where
     they are kept, mutation_rates and quota_burst_s how many partitions who may create and delete
-    (`MutationQuotas`), connector what connects to brokers, chance where placement takes its random
-    numbers from.
+    (`MutationQuotas`), connector what connects to brokers, log_ends who asks them where logs end
+    before an unclean election (None: nobody), chance where placement takes its random numbers from.
     """
 
     node_id: int
@@ -80,6 +81,7 @@ class NodeConfig:
     announced_topic: str | None = None
     passing: PassingLimits = field(default_factory=PassingLimits)
     connector: Connector = field(default_factory=Connector)
+    log_ends: LogEnds | None = None
     chance: random.Random = field(default_factory=random.SystemRandom)
 
 
@@ -186,7 +188,7 @@ def _served_here(
         ApiKey.RENEW_DELEGATION_TOKEN: tokens.renew,
         ApiKey.EXPIRE_DELEGATION_TOKEN: tokens.expire,
         ApiKey.DESCRIBE_DELEGATION_TOKEN: tokens.describe,
-        ApiKey.ELECT_LEADERS: ElectLeaders(admin).handle,
+        ApiKey.ELECT_LEADERS: ElectLeaders(admin, node.log_ends).handle,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignments(admin).handle,
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignments(admin).handle,
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS: AlterUserScramCredentials(admin, node.users).handle,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 from state.event_kinds import EventKind
-from state.matrix import first_ids
+from state.matrix import first_ids, unpad
 from state.partitions.admin_elections import needs_election
 from state.payloads.admin import NOT_ELECTED, ElectionType
 from state.protocol_errors import ProtocolError
 from state.reply_bodies import partition_errors
 from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
+from streaming.gateway.passing.log_ends import LogEnds, Place, logs_of
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.schema_codec import Body
 
@@ -31,9 +34,12 @@ class ElectLeaders:
     Asked for all partitions, those that need no election are neither tried nor answered.
     """
 
-    def __init__(self, requests: AdminRequests) -> None:
-        """Take who has requests decided."""
+    def __init__(self, requests: AdminRequests, log_ends: LogEnds | None = None) -> None:
+        """Take who has requests decided, and who asks brokers where logs end before an unclean
+        election, None for nobody.
+        """
         self._requests = requests
+        self._log_ends = log_ends
 
     async def handle(self, call: Call) -> Body:
         """Answer when all topics were decided; version 0 knows preferred elections only."""
@@ -44,8 +50,12 @@ class ElectLeaders:
             error = ProtocolError.NOT_CONTROLLER
             return {"error_code": error, "replica_election_results": _refused(call.body, error)}
         asked = self._asked(call, election_type)
+        logs = await self._logs(election_type, asked)
         results = await asyncio.gather(
-            *(self._elect(call, election_type, *one) for one in asked.items())
+            *(
+                self._elect(call, election_type, topic, partitions, logs.get(topic))
+                for topic, partitions in asked.items()
+            )
         )
         return {"error_code": ProtocolError.NONE, "replica_election_results": results}
 
@@ -60,9 +70,20 @@ class ElectLeaders:
         return {topic: list(partitions) for topic, partitions in asked.items()}
 
     async def _elect(
-        self, call: Call, election_type: ElectionType, topic: str, partitions: list[int]
+        self,
+        call: Call,
+        election_type: ElectionType,
+        topic: str,
+        partitions: list[int],
+        logs: list[list[list[int]]] | None,
     ) -> Body:
-        payload = {"topic": topic, "election_type": election_type, "partitions": partitions}
+        payload: dict[str, Any] = {
+            "topic": topic,
+            "election_type": election_type,
+            "partitions": partitions,
+        }
+        if logs is not None:
+            payload["logs"] = logs
         kind = EventKind.ELECT_LEADERS_REQUESTED
         reply = await self._requests.reply(kind, topic, payload)
         errors, whole = partition_errors(reply), int(reply["error"])
@@ -76,6 +97,30 @@ class ElectLeaders:
                 )
                 for partition in partitions
             ],
+        }
+
+    async def _logs(
+        self, election_type: ElectionType, asked: Mapping[str, list[int]]
+    ) -> dict[str, list[list[list[int]]]]:
+        """Return by topic where the logs of live replicas end, as the event has it; nothing where
+        nobody is to be asked.
+        """
+        image = self._requests.view.image()
+        if self._log_ends is None or election_type is not ElectionType.UNCLEAN or image is None:
+            return {}
+        replicas: dict[Place, list[int]] = {}
+        whom: dict[int, dict[Place, int]] = {}
+        for place in ((topic, one) for topic, partitions in asked.items() for one in partitions):
+            row = image.row_of(*place)
+            led = row is None or int(image.columns["leader"][row]) in image.brokers
+            replicas[place] = [] if led else unpad(image.columns["replicas"][row])
+            for broker in replicas[place]:
+                if broker in image.brokers:
+                    whom.setdefault(broker, {})[place] = int(image.columns["leader_epoch"][row])
+        said = await self._log_ends.ask(whom)
+        return {
+            topic: [logs_of(replicas[topic, one], said.get((topic, one), {})) for one in partitions]
+            for topic, partitions in asked.items()
         }
 
 

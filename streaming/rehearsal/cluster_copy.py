@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
 from checkpoints.machine_format import decode_machine
 from checkpoints.replay import fold_by_machine
 from checkpoints.snapshot import Snapshot
 from state.cluster.cluster import Cluster
 from state.decisions import Decision, DecisionKind
+from state.event_kinds import EventKind
 from state.events import Event
 from state.groups.slot import GroupSlot
+from state.matrix import NONE, unpad
 from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY
 from state.step import Machine, fold, new_machine
 from streaming.errors import ConfigurationError
 from streaming.folding import folded_events
 from streaming.log.api import NewRecord
+from streaming.log.events import event
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.rehearsal.standing import Standing, standing_of
 from streaming.sinks.batch import SinkDecision, decided_batch
 from streaming.sinks.batch_events import checked_shutdowns
+from streaming.sinks.reports import places
 
-_OF_CHECKS = frozenset({DecisionKind.CHECK_SHUTDOWN, DecisionKind.REPORT_AT_RISK})
+_FOLLOWED = frozenset(
+    {DecisionKind.CHECK_SHUTDOWN, DecisionKind.REPORT_AT_RISK, DecisionKind.ASK_LOG_ENDS}
+)
 """All others are in the machines already; to open them takes a quarter of the time."""
 
 
@@ -66,7 +78,7 @@ class ClusterCopy:
 
     def happens(self, *records: NewRecord) -> list[SinkDecision]:
         """Fold events, at least one, and what they lead to, if all that is decided is carried out;
-        return the decisions about shutdowns that are checked.
+        return the decisions that lead to something, those about shutdowns that are checked too.
         """
         now_ms = wall_clock_ms()
         events = [
@@ -75,10 +87,21 @@ class ClusterCopy:
         ]
         self.offset += len(events)
         merged = fold_by_machine(self._fold, events, self._layout)
-        checks = [one for one in merged if one.kind in _OF_CHECKS]
-        batch = decided_batch(None, folded_events(checks, events))
-        following = checked_shutdowns(batch)
+        followed = [one for one in merged if one.kind in _FOLLOWED]
+        batch = decided_batch(None, folded_events(followed, events))
+        asked = chain.from_iterable(map(places, batch.of_kind(DecisionKind.ASK_LOG_ENDS)))
+        following = [*checked_shutdowns(batch), *self._log_ends(asked)]
         return batch.decisions + (self.happens(*following) if following else [])
+
+    def _log_ends(self, asked: Iterable[list[Any]]) -> Iterator[NewRecord]:
+        """Yield what brokers say of partitions, each on its own: all live replicas have the same,
+        since nobody knows what they have.
+        """
+        for topic, partition in asked:
+            for slot in self.slots:
+                for row in slot.table.find(topic, np.array([partition], dtype=np.int32)).tolist():
+                    if row != NONE:
+                        yield _all_alike(slot, topic, row)
 
     def _fold(self, key: int, events: list[Event]) -> list[Decision]:
         return fold(self._machine(key), events)
@@ -88,3 +111,15 @@ class ClusterCopy:
         if key not in self._machines:
             self._machines[key] = new_machine(key)
         return self._machines[key]
+
+
+def _all_alike(slot: Slot, topic: str, row: int) -> NewRecord:
+    rows = slot.table.rows
+    live = [one for one in unpad(rows.replicas[row]) if one in slot.brokers.by_id]
+    body = {
+        "topic": topic,
+        "partitions": [int(rows.partition[row])],
+        "leader_epochs": [int(rows.leader_epoch[row])],
+        "logs": [[[one, -1, 0] for one in live]],
+    }
+    return event(EventKind.LOG_ENDS_REPORTED, body, topic)

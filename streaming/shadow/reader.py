@@ -41,6 +41,8 @@ _NOT_COMPARED = {
     "auto_leader_rebalance_enable": False,
     # A brake that Kafka's controller does not have.
     "controlled_shutdown_safety_check_enable": False,
+    # It takes the first live replica, whatever the others have.
+    "unclean_recovery_manager_enabled": False,
 }
 
 

@@ -17,13 +17,14 @@ VISIBLE = frozenset(
         DecisionKind.UPDATE_BROKERS,
         DecisionKind.CHANGE_PARTITIONS,
         DecisionKind.FORGET_TOPIC,
+        DecisionKind.ASK_LOG_ENDS,
         DecisionKind.CHANGE_GROUP,
         DecisionKind.SET_PAUSE,
         DecisionKind.ARM_TIMER,
         DecisionKind.SET_ASIDE,
     }
 )
-"""What readers of the image, the clock and the counters in the front need."""
+"""What readers of the image, the clock, the counters, and who asks for log ends, need."""
 
 
 def persisted(batch: DecidedBatch) -> Iterator[Decision]:

@@ -311,6 +311,10 @@ def _check_shutdown(world: World, decision: MergedDecision) -> None:
     world.at_risk = None
 
 
+def _ask_log_ends(world: World, decision: MergedDecision) -> None:
+    raise NotUnderstoodError("Kafka's controller asks nobody where logs end")
+
+
 def _refuse_transition(world: World, decision: MergedDecision) -> None:
     world.refusals.extend(rows_of(decision.body)[0])
 
@@ -352,6 +356,7 @@ _APPLY = {
     DecisionKind.CHECK_SHUTDOWN: _check_shutdown,
     DecisionKind.PROPOSE_ELECTIONS: _propose_elections,
     DecisionKind.REPORT_IMBALANCE: _report_imbalance,
+    DecisionKind.ASK_LOG_ENDS: _ask_log_ends,
     DecisionKind.REFUSE_TRANSITION: _refuse_transition,
     DecisionKind.SET_ASIDE: _set_aside,
     DecisionKind.ARM_TIMER: _arm_timer,

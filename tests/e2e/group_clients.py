@@ -109,9 +109,9 @@ class PythonClient:
 
     def commits(self) -> Iterator[Offsets | str | None]:
         while True:
-            self._consumer.poll(self._poll_ms)
-            assigned = self._consumer.assignment()
             try:
+                self._consumer.poll(self._poll_ms)  # a refused connection may come out of it
+                assigned = self._consumer.assignment()
                 positions = {one.partition: self._consumer.position(one) for one in assigned}
                 self._consumer.commit()
             except KafkaError as error:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from kafka.errors import KafkaTimeoutError
+
 from streaming.demo.consumer import Consumer
 from streaming.demo.producer import Acked, Producer
 from streaming.demo.verdict import Verdict, judge, read_back
 
 _STUCK_S = 45.0
 _CONSUMERS = 2
+_TRIES = 5
 
 
 class Traffic:
@@ -75,6 +78,14 @@ class Traffic:
 
     def _add_producer(self) -> None:
         name = f"{len(self._producers)}:"
-        producer = Producer(self._servers, self._topic, self._partitions, name)
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                producer = Producer(self._servers, self._topic, self._partitions, name)
+                break
+            except (
+                KafkaTimeoutError
+            ):  # it takes servers by chance, and one that is paused is waited for
+                if not tries_left:
+                    raise
         self._producers.append(producer)
         producer.start()

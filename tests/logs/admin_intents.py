@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER
+from state.matrix import unpad_rows
+from state.partitions.table import NO_LEADER
 from streaming.sinks import reports
 from tests.logs.log_parts import BROKERS
 
@@ -54,7 +56,8 @@ def elect_leaders(author: Author, a: int, b: int, c: int, d: int) -> None:
         request_id=author.request_id() if b % 3 else None,
         topic=topic,
         election_type=("preferred", "unclean")[c % 2],
-        partitions=_partitions(author, topic, d, 3),
+        partitions=(asked := _partitions(author, topic, d, 3)),
+        logs=[[[a % 4, b % 3, c]] for _ in asked] if a % 4 == 3 else None,
     )
     if not b % 3:
         _end_of_request(author, "preferred_replica_election", d)
@@ -114,6 +117,22 @@ def rebalance(author: Author, a: int, b: int, c: int, d: int) -> None:
         author.write("leader_imbalance_reported", **found)
 
 
+def report_log_ends(author: Author, a: int, b: int, c: int, d: int) -> None:
+    """Replicas of a topic's partitions without a leader were asked where their logs end."""
+    name = author.a_topic(a)
+    rows, at = author.slot().table.rows, author.slot().table.rows_of(name)
+    lost = at[rows.leader[at] == NO_LEADER]
+    replicas = unpad_rows(rows.replicas[lost])
+    author.write(
+        "log_ends_reported",
+        name,
+        topic=name,
+        partitions=rows.partition[lost].tolist(),
+        leader_epochs=(rows.leader_epoch[lost] - (b % 8 == 7)).tolist(),
+        logs=[[[one, (c + one) % 3, (d + one) % 5] for one in ids[b % 2 :]] for ids in replicas],
+    )
+
+
 ADMIN_WEIGHTS = {
     reassign: 4,
     elect_leaders: 2,
@@ -121,4 +140,5 @@ ADMIN_WEIGHTS = {
     pause: 1,
     shut_down: 3,
     rebalance: 2,
+    report_log_ends: 2,
 }

@@ -14,6 +14,8 @@ _ID = "xVg7K6qyTvmxpuD7RnqU_w"
 _ASKED: Body = {"request_id": "r", "broker_id": 1, "broker_epoch": 10, "version": 3}
 _STATE = stored(1, [1, 2, 3], leader_epoch=3, controller_epoch=1, zk_version=4)
 _SHRUNK = stored(1, [1, 2], leader_epoch=4, controller_epoch=1, zk_version=5)
+_LOGS = [[[1, 2, 70], [2, 3, 60]], []]
+_ELECTIONS: Body = {"request_id": "r", "topic": "t", "partitions": [0, 1]}
 _TOKEN: Body = {"token_id": "t", "owner": "User:a", "expired_at_ms": 9, "zk_version": 2}
 _GROUP = "g"
 _OF_GROUP: Body = {"partition": 4, "group": _GROUP}
@@ -240,18 +242,14 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
     EventKind.PRODUCER_ID_BLOCK_OBSERVED: [("", {"block_end": 999, "zk_version": 3})],
     EventKind.TIMER_DUE: [("", {"timer": "leader_rebalance", "deadline_ms": 1_000})],
     EventKind.LEADER_IMBALANCE_REPORTED: [
-        (
-            "",
-            {
-                "preferred": {"1": 5, "2": 5},
-                "imbalanced": {"1": 3},
-                "proposals": [["t", 0, 1], ["t", 1, 2]],
-            },
-        )
+        ("", {"preferred": {"1": 5}, "imbalanced": {"1": 3}, "proposals": [["t", 0, 1]]})
+    ],
+    EventKind.LOG_ENDS_REPORTED: [
+        ("t", {"topic": "t", "partitions": [0, 1], "leader_epochs": [3, 4], "logs": _LOGS})
     ],
     EventKind.ELECT_LEADERS_REQUESTED: [
-        ("t", {"request_id": "r", "topic": "t", "election_type": kind, "partitions": [0, 1]})
-        for kind in ("preferred", "unclean")
+        ("t", {**_ELECTIONS, "election_type": "preferred"}),
+        ("t", {**_ELECTIONS, "election_type": "unclean", "logs": _LOGS}),
     ],
     EventKind.ALTER_REASSIGNMENTS_REQUESTED: [
         (

@@ -167,6 +167,7 @@ class Author:
             "controlled.shutdown.safety.check.enable": d % 3 == 0,
             "min.insync.replicas": 1 + a % 2,
             "delete.topic.enable": c % 16 != 15,
+            "unclean.recovery.manager.enabled": c % 3 == 0,
         }
         self.write(
             "controller_elected",

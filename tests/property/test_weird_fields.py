@@ -90,6 +90,8 @@ WIDE_PLACES: dict[EventKind, set[Place]] = {
         *(("offsets", 0, at) for at in WIDE_OF_ROW),
     },
     EventKind.HEARTBEATS_RECEIVED: {("heartbeats", 0, 4)},
+    EventKind.LOG_ENDS_REPORTED: {("logs", 0, at, 2) for at in (0, 1)},
+    EventKind.ELECT_LEADERS_REQUESTED: {("logs", 0, at, 2) for at in (0, 1)},
 }
 """What else docs/event-log.md gives 64 bits than times and intervals, which say their unit."""
 

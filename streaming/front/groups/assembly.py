@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from state.event_kinds import EventKind
+from streaming.front.event_loop import report_failure
 from streaming.front.groups.coordination import GroupCoordination
 from streaming.front.groups.sessions import Sessions
 from streaming.gateway.calls import AtOnce, Handler, WithoutTask
@@ -200,7 +201,7 @@ class Groups:
                 self._coordination.topics.run(),
             ):
                 task = asyncio.create_task(work)
-                task.add_done_callback(lambda done: _report(done, on_failure))
+                task.add_done_callback(lambda done: report_failure(done, on_failure))
                 self._tasks.append(task)
 
     async def stop(self) -> None:
@@ -227,8 +228,3 @@ class Groups:
         body = {"producer_id": producer_id, "committed": committed, "partitions": partitions}
         appended = self._append([event(EventKind.TRANSACTION_COMPLETED, body)])
         await asyncio.wrap_future(appended)
-
-
-def _report(done: asyncio.Task[None], on_failure: Callable[[BaseException], None]) -> None:
-    if not done.cancelled() and (error := done.exception()) is not None:
-        on_failure(error)

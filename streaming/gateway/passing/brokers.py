@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
-from streaming.gateway.passing.versions import BrokerVersions, Ranges, common_ranges, our_range
+from streaming.gateway.passing.versions import (
+    BrokerVersions,
+    Range,
+    Ranges,
+    common_ranges,
+    our_range,
+)
 from streaming.gateway.ports import ImageView
 from streaming.image.brokers import RegisteredBroker, endpoint_on
 from streaming.security.connector import Connector
@@ -62,13 +68,20 @@ class Brokers:
         raise failure
 
     async def ask(
-        self, listener: str, api_key: int, body: Body, broker_id: int | None = None
+        self,
+        listener: str,
+        api_key: int,
+        body: Body,
+        broker_id: int | None = None,
+        *,
+        within: Range | None = None,
     ) -> Body:
         """Return a broker's answer, asked in the highest version that all of them and we know.
 
-        Raises BrokerFailed, WireError when the answer cannot be read.
+        within: versions that will do, those we know by default. Raises BrokerFailed, WireError when
+        the answer cannot be read.
         """
-        ours = {api_key: our_range(api_key)}
+        ours = {api_key: within or our_range(api_key)}
         ranges = common_ranges([ours, await self.common_versions(listener)])
         if api_key not in ranges:
             api = APIS[api_key].name

@@ -161,7 +161,9 @@ def test_a_commit_is_not_safe_by_the_isr_that_a_job_tells_when_it_comes() -> Non
             row = of_then.row_of(GROUP_TOPIC, log.partition)
             of_then.columns["isr"][row] = [1, NONE]
             quiet = Mock()
-            told = JobReactions(quiet, quiet, quiet, world.parts, quiet, metrics=None)
+            told = JobReactions(
+                quiet, quiet, quiet, world.parts, quiet, recovery=None, metrics=None
+            )
             told.snapshot(of_then, ImageTold(), None)
             assert await committing == ProtocolError.NOT_COORDINATOR
             await world.parts.stop()

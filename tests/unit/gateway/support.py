@@ -348,10 +348,13 @@ async def running(
     *,
     rules: str = "DEFAULT",
     token_terms: TokenTerms = TERMS,
+    **more: Any,
 ) -> AsyncIterator[Rig]:
-    """A gateway with all APIs in front of a fresh FakeCluster; rules: of certificates' names."""
+    """A gateway with all APIs in front of a fresh FakeCluster; rules: of certificates' names; more:
+    of what the node is told about itself.
+    """
     cluster = FakeCluster()
-    apis = build_apis(cluster, cluster, node_config(cluster, defaults, token_terms))
+    apis = build_apis(cluster, cluster, node_config(cluster, defaults, token_terms, **more))
     rights = None if authorizer is None else Rights(authorizer, cluster)
     gateway = Gateway(listeners, apis, limits or Limits(), rights, mapping_rules(rules))
     await gateway.start()

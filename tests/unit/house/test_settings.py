@@ -215,9 +215,16 @@ def test_a_hidden_gateway_needs_a_listener_of_the_brokers(others: list[str], mes
 @pytest.mark.parametrize("protocol", ["2.0", "2.1-IV1"])
 def test_groups_need_brokers_of_2_1(protocol: str) -> None:
     overrides = ["groups.takeover.enable=true", f"inter.broker.protocol.version={protocol}"]
-    with pytest.raises(ConfigurationError, match=rf"2\.1 or newer, and it is {protocol}:"):
+    with pytest.raises(ConfigurationError, match=rf"2\.1-IV2 or newer, and it is {protocol}:"):
         load_settings(overrides=overrides)
     load_settings(overrides=[overrides[0], "inter.broker.protocol.version=2.1"])
+
+
+def test_log_ends_are_asked_only_of_brokers_that_can_say_them() -> None:
+    enabled = "unclean.recovery.manager.enabled=true"
+    with pytest.raises(ConfigurationError, match=r"2\.7 or newer, and it is 2\.6$"):
+        load_settings(overrides=[enabled, "inter.broker.protocol.version=2.6"])
+    load_settings(overrides=[enabled, "inter.broker.protocol.version=2.7-IV0"])
 
 
 def test_a_hidden_gateway_may_listen_where_it_is_not_announced() -> None:

@@ -217,3 +217,13 @@ def test_the_command_tells_it_by_its_exit_code_and_in_words(
     assert app(["rehearse", "stop=1", *given], standalone_mode=False) == 0
     needed = ["--set", "min.insync.replicas=3"]
     assert app(["rehearse", "stop=1", *given, *needed], standalone_mode=False) == 1
+
+
+def test_where_logs_end_is_taken_to_be_known_and_alike_everywhere() -> None:
+    told = story(
+        **{"unclean.leader.election.enable": True, "unclean.recovery.manager.enabled": True}
+    )
+    told.alter("all", 1, isr=[2])
+    (killed,) = outcomes(told, "kill=2")
+    assert killed.unclean == [("all", 1)]
+    assert killed.leaderless == [("one", 1)]
