@@ -72,8 +72,8 @@ _DONE_IN_EVERY_RUN = (("create topic",), ("reassign", "reassign by znode"))
 class More:
     """What comes beside: consumer groups that we coordinate; a ZooKeeper that goes away, and
     pauses, or one of its three servers that does; a standby, and processes that stand still; a
-    cluster that has our logs; another inter-broker protocol, and versions of brokers, the first of
-    which they begin with.
+    cluster that has our logs; unclean elections that wait until it is known whose log ends last;
+    another inter-broker protocol, and versions of brokers, the first of which they begin with.
     """
 
     groups: bool = False
@@ -81,6 +81,7 @@ class More:
     ensemble: bool = False
     standby: bool = False
     log_cluster: bool = False
+    recovery: bool = False
     protocol: str = ""
     versions: tuple[str, ...] = ()
 
@@ -97,6 +98,10 @@ class More:
         return shares
 
 
+RECOVERY = (
+    "--set=unclean.recovery.manager.enabled=true",
+    "--set=unclean.recovery.timeout.ms=3000",
+)
 NO_MORE = More()
 
 
@@ -248,6 +253,8 @@ def cluster_options(more: More, log_cluster: LogCluster | None = None) -> dict[s
     options = [f"--set=controller.lease.ms={LEASE_MS}"]
     if log_cluster is not None:
         options += options_for(log_cluster)
+    if more.recovery:
+        options += RECOVERY
     if more.groups:
         options += OPTIONS
         made_with["broker_config"] = {**BROKER_CONFIG, **made_with.get("broker_config", {})}
@@ -264,6 +271,7 @@ def main() -> None:
     parser.add_argument("--ensemble", action="store_true", help="one of three ZooKeepers does")
     parser.add_argument("--standby", action="store_true", help="and processes that stand still")
     parser.add_argument("--log-cluster", action="store_true", help="it has our logs, and goes away")
+    parser.add_argument("--recovery", action="store_true", help="log ends before unclean elections")
     given = parsed(parser)
     more = More(
         given.groups,
@@ -271,6 +279,7 @@ def main() -> None:
         given.ensemble,
         given.standby,
         given.log_cluster,
+        given.recovery,
         given.protocol,
         tuple(given.versions),
     )
