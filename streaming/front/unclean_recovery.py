@@ -169,5 +169,5 @@ def _reports(known: dict[Place, _Waiting]) -> Iterable[NewRecord]:
             "leader_epochs": [one.leader_epoch for _, one in partitions],
             "logs": [one.logs() for _, one in partitions],
         }
-        logger.info("where logs end: %s", body)
+        logger.info("where logs end is known of %d partitions of %s", len(partitions), topic)
         yield event(EventKind.LOG_ENDS_REPORTED, body, topic)
