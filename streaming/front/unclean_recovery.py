@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from state.blocks import decode_block
@@ -17,6 +17,7 @@ from state.event_kinds import EventKind
 from state.matrix import unpad
 from streaming.front.event_loop import report_failure
 from streaming.gateway.passing.log_ends import LogEnd, LogEnds, Place, logs_of
+from streaming.image.brokers import RegisteredBroker
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
 from streaming.log.events import AppendEvents, event
@@ -38,6 +39,14 @@ class _Waiting:
     leader_epoch: int = -1
     replicas: list[int] = field(default_factory=list)
     said: dict[int, tuple[int, LogEnd]] = field(default_factory=dict)
+
+    def keep(self, brokers: Mapping[int, RegisteredBroker]) -> None:
+        """Forget what was said by brokers that are not registered any more as they were then."""
+        self.said = {
+            broker: (epoch, end)
+            for broker, (epoch, end) in self.said.items()
+            if broker in brokers and brokers[broker].epoch == epoch
+        }
 
     def logs(self) -> list[list[int]]:
         """Return what was said as events have it."""
@@ -113,16 +122,14 @@ class UncleanRecovery:
         image = self._image()
         if image is None:
             return
+        asked_of = image.brokers
         said = await self._log_ends.ask(self._unanswered(image))
+        registered = (self._image() or image).brokers
         for place, ends in said.items():
-            one = self._waiting.get(place)
-            if one is not None:
-                one.said |= {
-                    broker: (image.brokers[broker].epoch, end)
-                    for broker, end in ends.items()
-                    if broker in image.brokers
-                }
-        known = {place: one for place, one in self._waiting.items() if self._is_known(image, one)}
+            if (one := self._waiting.get(place)) is not None:
+                one.said |= {broker: (asked_of[broker].epoch, end) for broker, end in ends.items()}
+                one.keep(registered)  # some may have been started again meanwhile
+        known = {place: one for place, one in self._waiting.items() if self._is_known(one)}
         if known:
             self._append([*_reports(known)])
         for place in known:
@@ -141,18 +148,14 @@ class UncleanRecovery:
                 one.leader_epoch = epoch
                 one.said.clear()
             one.replicas = unpad(image.columns["replicas"][row])
-            one.said = {
-                broker: said
-                for broker, said in one.said.items()
-                if broker in image.brokers and image.brokers[broker].epoch == said[0]
-            }
+            one.keep(image.brokers)
             for broker in one.replicas:
                 if broker in image.brokers and broker not in one.said:
                     asked.setdefault(broker, {})[place] = epoch
         return asked
 
-    def _is_known(self, image: ClusterImage, one: _Waiting) -> bool:
-        if not one.said:
+    def _is_known(self, one: _Waiting) -> bool:
+        if not one.said or not one.replicas:
             return False
         return one.said.keys() >= set(one.replicas) or self._loop.time() >= one.until_s
 

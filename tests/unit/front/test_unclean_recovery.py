@@ -29,6 +29,7 @@ class World:
         without_leader(self.cluster, replicas)
         self.said: dict[int, dict[int, LogEnd]] = {}
         self.asked: list[dict[int, list[int]]] = []
+        self.meanwhile: Callable[[], object] = lambda: None
         self.appended: list[NewRecord] = []
         log_ends = cast(LogEnds, self)
         self.recovery = UncleanRecovery(log_ends, self.cluster.image, self.append, timeout_s)
@@ -39,6 +40,7 @@ class World:
         self.asked.append(
             {broker: [partition for _, partition in one] for broker, one in replicas.items()}
         )
+        self.meanwhile()
         found: dict[Place, dict[int, LogEnd]] = {}
         for broker, places in replicas.items():
             for place in places:
@@ -68,6 +70,11 @@ class World:
         for one in self.appended:
             assert (one.kind, one.key) == (EventKind.LOG_ENDS_REPORTED, TOPIC)
         return [orjson.loads(one.payload) for one in self.appended]
+
+    def bounce(self, broker: int) -> None:
+        """A broker was started again, so soon that nobody saw it gone."""
+        again = registration(broker, "CLIENT") | {"epoch": 999}
+        self.cluster.happen("broker_registrations_changed", "", {"bounced": [again]})
 
     def epoch(self, partition: int = 0) -> int:
         image = self.cluster.known
@@ -145,8 +152,7 @@ def test_what_a_broker_said_before_it_was_started_again_does_not_count() -> None
         world.wanted(0)
         world.said = {1: {0: LogEnd(1, 5)}}
         await world.look()
-        bounced = registration(1, "CLIENT") | {"epoch": 999}
-        world.cluster.happen("broker_registrations_changed", "", {"bounced": [bounced]})
+        world.bounce(1)
         world.said = {2: {0: LogEnd(1, 6)}}
         assert await world.look() == []
         world.said = {1: {0: LogEnd(1, 3)}}
@@ -154,6 +160,36 @@ def test_what_a_broker_said_before_it_was_started_again_does_not_count() -> None
         assert told["logs"] == [[[1, 1, 3], [2, 1, 6]]]
 
     run([[1, 2]], scenario)
+
+
+def test_what_a_broker_said_while_it_was_started_again_does_not_count() -> None:
+    async def scenario(world: World) -> None:
+        world.wanted(0)
+        world.said = {1: {0: LogEnd(1, 5)}, 2: {0: LogEnd(1, 6)}}
+        world.meanwhile = lambda: world.bounce(1)
+        assert await world.look() == []
+        world.meanwhile = lambda: None
+        assert len(await world.look()) == 1
+        assert [[*one] for one in world.asked] == [[1, 2], [1]]
+
+    run([[1, 2]], scenario)
+
+
+def test_what_was_asked_for_before_the_role_was_lost_is_not_told_after_it() -> None:
+    async def scenario(world: World) -> None:
+        def lose_and_take() -> None:
+            world.recovery.forget()
+            world.wanted(0)
+
+        world.wanted(0)
+        world.said = {1: {0: LogEnd(1, 5)}}
+        world.meanwhile = lose_and_take
+        assert await world.look() == []
+        world.meanwhile = lambda: None
+        (told,) = await world.look()
+        assert told["leader_epochs"] == [world.epoch()]
+
+    run([[1]], scenario)
 
 
 def test_what_was_said_under_another_leader_epoch_does_not_count() -> None:
