@@ -1,4 +1,5 @@
-"""The bytes of a group slot, version 1: a header block and the buckets one after the other.
+"""The bytes of a group slot: a header block and the buckets one after the other. Version
+2 is written, 1 and 2 are read.
 
 Only buckets that an event concerned, and in them only the groups it concerned, are encoded anew.
 docs/state-format.md is the specification.
@@ -16,7 +17,8 @@ from state.groups.config import GroupConfig
 from state.groups.slot import GroupSlot, Ownership
 from state.groups.tables import CoordinatorPhase
 
-GROUP_FORMAT_VERSION = 1
+GROUP_FORMAT_VERSION = 2
+READABLE_VERSIONS = (1, 2)
 _MAGIC = b"HG"
 _HEADER_BYTES = 7
 
@@ -54,11 +56,14 @@ def encode_group_slot(slot: GroupSlot) -> bytes:
 
 
 def decode_group_slot(data: bytes) -> GroupSlot:
-    """Return the slot; raises CorruptBlock naming what does not fit, and a version not ours."""
-    if not is_group_slot(data) or data[2] != GROUP_FORMAT_VERSION:
+    """Return the slot; raises CorruptBlock naming what does not fit, and a version not ours.
+
+    Version 1 knew no group.leave.rebalance.delay.ms: it is 0.
+    """
+    if not is_group_slot(data) or data[2] not in READABLE_VERSIONS:
         raise CorruptBlock(
-            f"group state starts with {data[:3]!r}, this program reads version "
-            f"{GROUP_FORMAT_VERSION} of {_MAGIC!r}"
+            f"group state starts with {data[:3]!r}, this program reads versions "
+            f"{', '.join(map(str, READABLE_VERSIONS))} of {_MAGIC!r}"
         )
     at = _HEADER_BYTES + int.from_bytes(data[3:_HEADER_BYTES], "little")
     columns, extra = decode_block(data[_HEADER_BYTES:at])

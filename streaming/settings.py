@@ -273,6 +273,7 @@ class Settings(BaseModel):
     group_max_session_timeout_ms: Positive
     group_max_size: Positive
     group_initial_rebalance_delay_ms: Annotated[int, Field(ge=0, le=INT_MAX)]
+    group_leave_rebalance_delay_ms: Annotated[int, Field(ge=0, le=INT_MAX)]
     offset_metadata_max_bytes: Positive
     offsets_retention_minutes: Positive
     offsets_retention_check_interval_ms: PositiveLong

@@ -10,7 +10,10 @@ from state.json_values import config_number
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """Values by Kafka's names and defaults; times in ms."""
+    """Values by Kafka's names and defaults; times in ms.
+
+    leave_rebalance_delay_ms: of our own, and 0 unless configured.
+    """
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
@@ -18,6 +21,7 @@ class GroupConfig:
     initial_rebalance_delay_ms: int = 3_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 10_080 * 60_000
+    leave_rebalance_delay_ms: int = 0
 
     def configured(self, config: dict[str, Any]) -> GroupConfig:
         """Return a copy with the values of a group_coordinator_configured event; config has passed
@@ -34,10 +38,11 @@ _FIELDS = {
     "group.initial.rebalance.delay.ms": "initial_rebalance_delay_ms",
     "offset.metadata.max.bytes": "offset_metadata_max_bytes",
     "offsets.retention.ms": "offsets_retention_ms",
+    "group.leave.rebalance.delay.ms": "leave_rebalance_delay_ms",
 }
 
 CONFIG_KEYS = tuple(_FIELDS)
-"""What of Kafka's configuration decisions depend on."""
+"""What of the configuration decisions depend on."""
 
 
 def checked_group_config(config: dict[str, object]) -> dict[str, object]:

@@ -20,8 +20,9 @@ SLACK_PART = 10
 
 
 class JoinTimer(NamedTuple):
-    """When joining ends; remaining_ms: by how much an initial delay may still grow, None after the
-    first generation.
+    """When joining ends, in a stable group when the rebalance begins that waits for whoever left to
+    come back; remaining_ms: by how much an initial delay may still grow, None after the first
+    generation.
     """
 
     deadline_ms: int

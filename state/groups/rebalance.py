@@ -93,9 +93,15 @@ def maybe_complete_join(turn: Turn, group: Group) -> None:
 
 
 def join_timer_fired(turn: Turn, group: Group) -> None:
-    """End the joining, or prolong an initial delay during which somebody joined."""
+    """End the joining, or prolong an initial delay during which somebody joined; begin the
+    rebalance that waited for whoever left.
+    """
     timer = group.join_timer
     assert timer is not None
+    if group.state is GroupState.STABLE:
+        delay_ms = turn.config.leave_rebalance_delay_ms
+        prepare(turn, group, f"nobody came within {delay_ms} ms after members were removed")
+        return
     if group.new_member_added and timer.remaining_ms:
         group.new_member_added = False
         configured_ms = turn.config.initial_rebalance_delay_ms
@@ -185,10 +191,15 @@ def _empty(turn: Turn, group: Group) -> None:
 def remove_member(turn: Turn, group: Group, member: Member, reason: str, because: str = "") -> None:
     """Take a member out and rebalance, or end a joining that waited for it alone.
 
-    because: what its client says of it.
+    because: what its client says of it. A stable group may wait a while for it to come back, as a
+    new member, whose joining begins the rebalance.
     """
     forget(turn, group, member, reason)
-    if group.state is GroupState.PREPARING:
+    delay_ms = turn.config.leave_rebalance_delay_ms
+    if group.state is GroupState.STABLE and group.members and delay_ms:
+        if group.join_timer is None:
+            group.join_timer = JoinTimer(turn.now_ms + delay_ms, None)
+    elif group.state is GroupState.PREPARING:
         maybe_complete_join(turn, group)
     elif group.state in (GroupState.STABLE, GroupState.COMPLETING):
         why = f"{reason}: {because}" if because else reason

@@ -54,7 +54,7 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
         slot.table.add_rows(columns)
         return [_rewrite(slot, event, known)] if rewritten else []
     if not observed.unwritable and _grows_in_deletion(slot, observed):
-        return [_rewrite(slot, event, known)]
+        return _undo_growth(slot, event, observed.topic, known)
     return _take_rows(slot, event, observed, columns, known, rewritten=rewritten)
 
 
@@ -164,6 +164,14 @@ def _grows_in_deletion(slot: Slot, observed: TopicObserved) -> bool:
     new = slot.table.find(observed.topic, observed.partitions) < 0
     known = observed.topic in slot.table.deletions and len(slot.table.rows_of(observed.topic)) > 0
     return known and bool(new.any())
+
+
+def _undo_growth(slot: Slot, event: Event, topic: str, known: _Taken) -> list[Decision]:
+    changes = Changes.about_topics(slot.table, {topic: event.offset})
+    changes.rewrite_assignment(slot.authority, known.index)
+    if known.id_changed:
+        _tell_id(slot, changes, slot.table.rows_of(topic))
+    return changes.finish(slot.authority, slot.brokers)
 
 
 def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[Decision]:

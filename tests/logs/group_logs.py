@@ -23,6 +23,7 @@ from tests.logs.group_parts import (
     CONFIG,
     GROUPS,
     INSTANCES,
+    LEAVE_DELAY,
     LONGEST_WAIT_MS,
     PARTITIONS,
     PROTOCOLS,
@@ -386,6 +387,10 @@ class Author:
             self.write("group_partitions_elected", partitions=[partition], epoch=self.epoch)
             self._observe(partition, c)
             self.write("group_partitions_loaded", partitions=[partition], epoch=self.epoch)
+
+    def configure(self, a: int, b: int, c: int) -> None:
+        """Rebalances begin later than a member leaves from now on, or at once."""
+        self.write("group_coordinator_configured", config={LEAVE_DELAY: 900 * (a % 2)})
 
     def _observe(self, partition: int, c: int) -> None:
         for name in GROUPS:

@@ -19,6 +19,7 @@ REFUSALS = (
     ProtocolError.NOT_ENOUGH_REPLICAS,
     ProtocolError.KAFKA_STORAGE_ERROR,
 )
+LEAVE_DELAY = "group.leave.rebalance.delay.ms"
 CONFIG = {
     "group.min.session.timeout.ms": 1_000,
     "group.max.session.timeout.ms": 60_000,
@@ -56,6 +57,7 @@ WEIGHTS = {
     "release": 2,
     "repeat": 2,
     "reload": 1,
+    "configure": 1,
 }
 """How often each intent is drawn beside the others."""
 

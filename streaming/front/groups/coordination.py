@@ -290,12 +290,13 @@ class GroupCoordination:
 
 
 def coordinator_config(settings: Settings) -> Mapping[str, int]:
-    """Return what decisions about groups depend on, by Kafka's names."""
+    """Return what decisions about groups depend on, by name."""
     return {
         "group.min.session.timeout.ms": settings.group_min_session_timeout_ms,
         "group.max.session.timeout.ms": settings.group_max_session_timeout_ms,
         "group.max.size": settings.group_max_size,
         "group.initial.rebalance.delay.ms": settings.group_initial_rebalance_delay_ms,
+        "group.leave.rebalance.delay.ms": settings.group_leave_rebalance_delay_ms,
         "offset.metadata.max.bytes": settings.offset_metadata_max_bytes,
         "offsets.retention.ms": offsets_retention_ms(settings.offsets_retention_minutes),
     }

@@ -17,6 +17,7 @@ from tests.unit.state.support import Controller, answer, broker
 STOP, REWRITE = DecisionKind.STOP_REPLICAS, DecisionKind.REWRITE_ASSIGNMENT
 DELETE, UNMARK = DecisionKind.DELETE_TOPIC, DecisionKind.UNMARK_TOPIC_DELETION
 STATE = stored(1, [1, 2])
+ID = "AAECAwQFBgcICQoLDA0ODw"
 
 
 def marked(brokers: tuple[int, ...] = (1, 2)) -> Controller:
@@ -154,3 +155,17 @@ def test_what_is_read_again_is_written_and_read_and_moves_to_the_slot_of_its_nam
     assert [table.awaited for table in tables] == [kept.get(key, set()) for key in range(3)]
     back = reslot(moved, Layout(1, 1))
     assert back.states[0] == data
+
+
+def test_a_topic_that_grows_before_its_deletion_begins_is_told_with_the_id_it_gets() -> None:
+    controller = Controller()
+    controller.topic("t", [[1, 2]])
+    controller.move([1, 3])
+    controller.happen("topic_deletion_requested", "t", topic="t")
+    moving = {"adding": [[3], []], "removing": [[2], []]}
+    said = controller.topic(
+        "t", [[1, 3, 2], [1]], [None, None], new_topic_id=ID, zk_version=2, **moving
+    )
+    assert (said[REWRITE]["topic_id"], said[REWRITE]["assignment"]) == (ID, {"0": [1, 3, 2]})
+    (row,) = said[DecisionKind.CHANGE_PARTITIONS]
+    assert (row["name"], row["topic_id"]) == ("t-0", ID)

@@ -26,11 +26,13 @@ FROZEN = FOLDER / "groups-v1.bin"
 FROZEN_LATER = FOLDER / "groups-v1-sessions-untold.bin"
 """Of when a subscription could end after its topics."""
 FROZEN_LAST = FOLDER / "groups-v1-user-data.bin"
+WRITTEN = FOLDER / "groups-v2.bin"
 
 
 def sample() -> Coordinator:
     """Groups with something in every field."""
-    coordinator = Coordinator(**{"group.max.size": 9, "offsets.retention.ms": 5_000_000_000})
+    config = {"group.max.size": 9, "offsets.retention.ms": 5_000_000_000}
+    coordinator = Coordinator(**config, **{"group.leave.rebalance.delay.ms": 7_000})
     one = coordinator.join("g", instance="i", version=5, protocols=[["range", metadata("a")]])
     coordinator.tick(3_000)
     [member] = coordinator.answer(one)["members"]
@@ -43,13 +45,26 @@ def sample() -> Coordinator:
     return coordinator
 
 
-def test_version_1_is_still_written_and_read(rewrite_golden: bool) -> None:
+def test_version_2_is_still_written_and_read(rewrite_golden: bool) -> None:
     data = sample().state
-    if rewrite_golden and not FROZEN_LAST.exists():  # a frozen file is never written again
-        FROZEN_LAST.write_bytes(data)
-    assert data == FROZEN_LAST.read_bytes()
-    for written in (data, FROZEN_LATER.read_bytes(), FROZEN.read_bytes()):
-        assert encode_machine(decode_machine(written)) == written
+    if rewrite_golden and not WRITTEN.exists():  # a frozen file is never written again
+        WRITTEN.write_bytes(data)
+    assert data == WRITTEN.read_bytes()
+    assert encode_machine(decode_machine(data)) == data
+
+
+@pytest.mark.parametrize("path", [FROZEN, FROZEN_LATER, FROZEN_LAST], ids=lambda path: path.stem)
+def test_version_1_is_read_as_without_a_delay(path: Path) -> None:
+    slot = decode_machine(path.read_bytes())
+    assert isinstance(slot, GroupSlot)
+    assert slot.config.leave_rebalance_delay_ms == 0
+    again = decode_machine(encode_machine(slot))
+    assert isinstance(again, GroupSlot)
+    assert (again.config, again.partitions, again.stored) == (
+        slot.config,
+        slot.partitions,
+        slot.stored,
+    )
 
 
 def frozen_group(name: str) -> Group:
@@ -128,20 +143,20 @@ def test_groups_that_no_event_concerns_keep_their_bytes_unopened() -> None:
     bucket = slot.bucket(group_bucket("h"))
     assert bucket.entries["h"].group is None
     assert group_bucket("g") in slot.stored
-    assert encode_machine(slot) == FROZEN.read_bytes()
+    assert encode_machine(slot) == encode_machine(decode_machine(FROZEN.read_bytes()))
 
 
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (FROZEN.read_bytes()[:2] + b"\x02" + FROZEN.read_bytes()[3:], r"reads version 1"),
+        (FROZEN.read_bytes()[:2] + b"\x03" + FROZEN.read_bytes()[3:], r"versions 1, 2 of"),
         (FROZEN.read_bytes() + b"x", "its header says"),
         (FROZEN.read_bytes()[:-1], "its header says"),
     ],
     ids=["version", "longer", "shorter"],
 )
 def test_bytes_that_do_not_fit_are_refused(data: bytes, sentence: str) -> None:
-    assert GROUP_FORMAT_VERSION == 1
+    assert GROUP_FORMAT_VERSION == 2
     with pytest.raises(CorruptBlock, match=sentence):
         decode_machine(data)
 
