@@ -14,6 +14,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 
 from streaming.demo.verdict import read_back
 from streaming.explain.story import Explainer
+from streaming.supervisor.processes import FRONT
 from streaming.zk.znodes import broker_path
 from tests.e2e.real_cluster import Kind, RealCluster, running
 from tests.e2e.waiting import wait_for
@@ -121,6 +122,11 @@ def test_who_was_in_sync_is_waited_for_unless_an_administrator_does_not(tmp_path
         stays_without_leader(cluster, TOPIC)
         assert cluster.status()["waiting_for_log_ends"] == 1, "the other may have no unclean leader"
         assert leader(cluster, GUARDED) == -1
+
+        cluster.supervisor.kill(FRONT)
+        wait_for("another front", lambda: cluster.status()["role"] == "active")
+        wait_for("its questions", lambda: cluster.status()["waiting_for_log_ends"] == 1)
+        assert leader(cluster, TOPIC) == -1
 
         admin: Any = KafkaAdminClient(bootstrap_servers=cluster.brokers[2].bootstrap_server)
         admin.elect_leaders(UNCLEAN_ELECTION, {GUARDED: [0]}, timeout_ms=ASK_MS)
