@@ -44,9 +44,7 @@ class Changes:
     write, create, bump (leader epoch), is_new, metadata (UpdateMetadata to every broker): bool[n];
     recipients (LeaderAndIsr), stop, stop_delete (StopReplica), started (online for the first time),
     returned (online again): bool[n, R]; rule: int8[n]. leader_before: int32[n], as the event found
-    it. longest: int32[n], whose log ends last, -1 where nothing is known of it; ask_log_ends:
-    bool[n], no leader before that is known. extra_decisions: what the event decides beside the
-    rows.
+    it. extra_decisions: what the event decides beside the rows.
 
     A handler ends with `deletion.finish_with_deletions` if its event may let a deletion go on, else
     with `finish`: once, since epochs and versions rise there.
@@ -83,11 +81,11 @@ class Changes:
         self.returned: Bools = np.zeros((count, width), dtype=bool)
         self.rule = np.zeros(count, dtype=np.int8)
         self.leader_before = rows.leader.copy()
-        self.longest: Int32s = np.full(count, NONE, dtype=np.int32)
-        self.ask_log_ends = np.zeros(count, dtype=bool)
         self.extra_decisions: list[Decision] = []
         self._left: list[tuple[Rows, Int32s, Bools]] = []
         self._completed: list[Rows] = []
+        self._longest: Int32s | None = None
+        self._asked: list[Rows] = []
         self._finished = False
 
     def mark_written(
@@ -129,6 +127,23 @@ class Changes:
         if len(at):
             self._completed.append(at)
 
+    def note_longest(self, at: Rows, replicas: Int32s) -> None:
+        """Note whose log ends last of the replicas of rows, -1 where that is not known."""
+        if self._longest is None:
+            self._longest = np.full(len(self.write), NONE, dtype=np.int32)
+        self._longest[at] = replicas
+
+    def longest(self, at: Rows) -> Int32s:
+        """Return int32[k]: what was noted of rows, -1 where nothing was."""
+        if self._longest is None:
+            return np.full(len(at), NONE, dtype=np.int32)
+        return self._longest[at]
+
+    def ask_log_ends(self, at: Rows) -> None:
+        """Have replicas of rows asked where their logs end, if nobody leads them by the end."""
+        if len(at):
+            self._asked.append(at)
+
     def rewrite_assignment(self, authority: Authority, topic: int) -> None:
         """Have a topic's znode written as the table has it now; topic is its index."""
         kind = DecisionKind.REWRITE_ASSIGNMENT
@@ -140,7 +155,7 @@ class Changes:
         self._finished = True
         self._step_epochs(authority)
         found = []
-        rows, deleted = self.table.rows, self.table.in_deletion()
+        deleted = self.table.in_deletion()
         self.recipients[deleted] = False
         changed = np.flatnonzero(self.write | self.metadata | any_in_row(self.recipients))
         if len(changed):
@@ -154,13 +169,22 @@ class Changes:
         if self.stop.any() or self._left:
             at, columns = self._stop_columns(deleted)
             found += self.events.blocks(DecisionKind.STOP_REPLICAS, at, columns, {})
-        asked = np.flatnonzero(self.ask_log_ends & ~deleted & (rows.state != PartitionState.ONLINE))
-        if len(asked):
-            columns = {"partition": rows.partition[asked]}
-            found += self.events.blocks(DecisionKind.ASK_LOG_ENDS, asked, columns, {})
+        found += self._questions(deleted)
         for at, columns, extra in self.refusals.blocks(by_topic=self.events.topics is not None):
             found += self.events.blocks(DecisionKind.REFUSE_TRANSITION, at, columns, extra)
         return [*self.extra_decisions, *found, *self._completions(authority)]
+
+    def _questions(self, deleted: Bools) -> list[Decision]:
+        """Return of which partitions replicas are to be asked where their logs end."""
+        if not self._asked:
+            return []
+        rows = self.table.rows
+        at = np.unique(np.concatenate(self._asked))
+        at = at[~deleted[at] & (rows.state[at] != PartitionState.ONLINE)]
+        if len(at) == 0:
+            return []
+        columns = {"partition": rows.partition[at]}
+        return self.events.blocks(DecisionKind.ASK_LOG_ENDS, at, columns, {})
 
     def _completions(self, authority: Authority) -> list[Decision]:
         """Return what ends reassignments, topic by topic: the assignment, and the request's end."""

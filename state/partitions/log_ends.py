@@ -7,6 +7,8 @@ event that is folded here. Source: KIP-966, Unclean Recovery.
 
 from __future__ import annotations
 
+import numpy as np
+
 from state.decisions import Decision
 from state.events import Event
 from state.matrix import NONE, Rows
@@ -28,10 +30,11 @@ def on_log_ends_reported(slot: Slot, event: Event, reported: LogEndsReported) ->
         return []
     changes = Changes.about_topics(slot.table, {reported.topic: event.offset})
     found = slot.table.find(reported.topic, reported.partitions)
-    at = found[found >= 0]
+    here = found >= 0
+    at = found[here]
+    as_asked = slot.table.rows.leader_epoch[at] == reported.leader_epochs[here]
+    found[here] = np.where(as_asked, at, NONE)
     take_log_ends(slot, changes, found, reported.logs)
-    asked_at = reported.leader_epochs[found >= 0]
-    changes.longest[at[slot.table.rows.leader_epoch[at] != asked_at]] = NONE
     elect_offline(slot, changes, at)
     complete_reassignments(slot, changes, at)
     return deletion.finish_with_deletions(slot, changes)
@@ -43,6 +46,5 @@ def take_log_ends(slot: Slot, changes: Changes, found: Rows, logs: LogEnds) -> N
     found int64[n]: the rows that logs are about, -1 for none.
     """
     at = found[found >= 0]
-    changes.longest[at] = election.longest_log(
-        slot.table.rows.replicas[at], slot.online_replicas(at), logs.of(found >= 0)
-    )
+    assignment, live = slot.table.rows.replicas[at], slot.online_replicas(at)
+    changes.note_longest(at, election.longest_log(assignment, live, logs.of(found >= 0)))
