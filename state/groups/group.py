@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -99,8 +100,7 @@ class Group:
         if member.instance is not None:
             del self.instances[member.instance]
         self.support.subtract({name for name, _ in member.protocols})
-        if self.leader == member.id:
-            self.leader = next(iter(self.members), None)
+        self.leader = leader_without(self.leader, member.id, self.members)
 
     def rename(self, member: Member, new_id: str) -> None:
         """Give a member another id; it keeps its place and its part as leader."""
@@ -233,6 +233,11 @@ class Group:
             (one.session_timeout_ms for one in self.members.values()), default=SLACK_MS
         )
         return min(SLACK_MS, shortest_ms // SLACK_PART)
+
+
+def leader_without(leader: str | None, gone: str, members: Iterable[str]) -> str | None:
+    """Return who leads once a member is gone: the next one, in order of joining, if it led."""
+    return next(iter(members), None) if leader == gone else leader
 
 
 def empty_since_ms(group: Group) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from state.groups import change_bodies as bodies
 from state.groups.change_kinds import ChangeKind
+from state.groups.group import leader_without
 from state.groups.offset_rows import (
     UNLOGGED,
     OffsetRow,
@@ -136,6 +137,7 @@ def _update(
 def _member_removed(view: GroupView, change: bodies.MemberRemoved) -> None:
     member, instance = change["member"], change["instance"]
     view.members.pop(member, None)
+    view.leader = leader_without(view.leader, member, view.members)
     if instance is not None and view.instances.get(instance) == member:
         del view.instances[instance]
 

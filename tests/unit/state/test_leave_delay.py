@@ -6,6 +6,7 @@ from typing import Any
 
 from state.groups.buckets import group_bucket
 from state.groups.group import Group
+from state.groups.image_changes import CHANGES, GroupView
 from state.groups.states import GroupState
 from state.protocol_errors import ProtocolError
 from tests.unit.state.group_support import Coordinator
@@ -113,6 +114,16 @@ def test_a_group_whose_assignments_are_not_there_yet_rebalances_at_once() -> Non
     assert coordinator.answer(joins[0])["generation"] == 2
     leave(coordinator, second)
     assert coordinator.group("g").state is GroupState.PREPARING
+
+
+def test_the_image_says_who_leads_once_the_leader_has_left() -> None:
+    coordinator, (gone, second, _) = stable(3)
+    leave(coordinator, gone)
+    view = GroupView()
+    for step in coordinator.steps:
+        for change in step["changes"]:
+            CHANGES[change["change"]](view, change)
+    assert view.leader == coordinator.group("g").leader == second
 
 
 def test_a_leader_that_asks_for_new_assignments_has_them_at_once() -> None:
