@@ -10,7 +10,7 @@ import numpy as np
 from checkpoints.machine_format import encode_machine
 from state.cluster.brokers import Brokers
 from state.decisions import Decision
-from state.matrix import Int32s, pad_rows
+from state.matrix import NONE, Int32s, pad_rows
 from state.merge import merge
 from state.partitions import election
 from state.partitions.changes import Changes
@@ -189,7 +189,8 @@ def _choose(
     match _strategy(event["strategy"]):
         case Strategy.OFFLINE:
             allowed = np.array([bool(event.get("unclean", False))])
-            leader, unclean = election.offline_leader(assignment, isr, live, allowed)
+            unknown = np.full(1, NONE, dtype=np.int32)  # whose log ends last
+            leader, unclean = election.offline_leader(assignment, isr, live, allowed, unknown)
             return int(leader[0]), bool(unclean[0])
         case Strategy.REASSIGN:
             target = np.ones(assignment.shape, dtype=bool)
