@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ OFFSETS = {
     "offsets.topic.replication.factor": "3",
     "offsets.topic.num.partitions": "2",
 }
+_READ_MS = 120_000
 _WANTED = ("--replica-assignment", "1:2:3")
 
 
@@ -89,9 +91,10 @@ def read_in_turns(cluster: RealCluster, topic: str, client: Mapping[str, Any]) -
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             max_poll_records=10,
+            consumer_timeout_ms=_READ_MS,
             **client,
         )
-        got = [int(next(consumer).value) for _ in range(10)]
+        got = [int(one.value) for one in islice(consumer, 10)]
         assert got == list(range(first, last + 1))
         consumer.commit()
         consumer.close()
