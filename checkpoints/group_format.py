@@ -1,5 +1,6 @@
-"""The bytes of a group slot: a header block and the buckets one after the other. Version
-2 is written, 1 and 2 are read.
+"""The bytes of a group slot: version 2 is written, 1 and 2 are read.
+
+A header block, and the buckets one after the other.
 
 Only buckets that an event concerned, and in them only the groups it concerned, are encoded anew.
 docs/state-format.md is the specification.

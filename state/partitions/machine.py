@@ -90,7 +90,8 @@ def _initialise(slot: Slot, changes: Changes, at: Rows) -> None:
 def _elect(slot: Slot, changes: Changes, at: Rows, strategy: Strategy) -> None:
     rows = slot.table.rows
     at = _readable(slot, changes, at, PartitionState.ONLINE)
-    found = _elected(slot, at, strategy, changes.longest(at))
+    longest = changes.longest(at)
+    found = _elected(slot, at, strategy, longest)
     led = found.leader != NO_LEADER
     note_election(
         slot,
@@ -99,7 +100,7 @@ def _elect(slot: Slot, changes: Changes, at: Rows, strategy: Strategy) -> None:
         found.leader,
         unclean=found.unclean,
         unclean_allowed=found.unclean_allowed,
-        by_log_end=changes.longest(at) != NONE,
+        by_log_end=longest != NONE,
     )
     changes.ask_log_ends(at[found.waits])
     changes.refusals.add_partitions(at[~led], PartitionState.ONLINE, RefusalReason.NO_CANDIDATE)

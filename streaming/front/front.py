@@ -99,14 +99,19 @@ class Front:
             is_paused_after=self._progress.is_paused_after,
         )
         self._metrics = _metrics_server(settings, self.status, now_ms)
-        self._log_ends = self._make_log_ends()
-        self._recovery = self._make_recovery()
+        log_ends = self._make_log_ends()
+        timeout_s = settings.unclean_recovery_timeout_ms / 1000
+        self._recovery = UncleanRecovery(log_ends, self.image, self._append, timeout_s)
         self._groups = self._make_groups(now_ms)
         self._feed = self._make_feed()
         self._link = LinkServer(folders.link, self._append, self._feed)
         requests = ShutdownRequests(self._pending, self._counters)
         self._gateway = FrontGateway(
-            settings, self, requests, self._groups.handlers(), self._log_ends
+            settings,
+            self,
+            requests,
+            self._groups.handlers(),
+            log_ends if settings.unclean_recovery_manager_enabled else None,
         )
         self._role = self._make_role()
 
@@ -169,19 +174,11 @@ class Front:
             counters=self._counters,
         )
 
-    def _make_log_ends(self) -> LogEnds | None:
+    def _make_log_ends(self) -> LogEnds:
         settings = self._settings
-        if not settings.unclean_recovery_manager_enabled:
-            return None
         limits = PassingLimits(answer_timeout_s=_LOG_ENDS_TIMEOUT_S)
         brokers = Brokers(self, settings.controller_id, limits, Connector.of(settings))
         return LogEnds(brokers, settings.controller_listener)
-
-    def _make_recovery(self) -> UncleanRecovery | None:
-        if self._log_ends is None:
-            return None
-        timeout_s = self._settings.unclean_recovery_timeout_ms / 1000
-        return UncleanRecovery(self._log_ends, self.image, self._append, timeout_s)
 
     def _make_groups(self, now_ms: Callable[[], int]) -> Groups:
         return Groups(
@@ -243,8 +240,7 @@ class Front:
         self._lease.look()
         self._role.start()
         self._groups.start(self._fail)
-        if self._recovery is not None:
-            self._recovery.start(self._fail)
+        self._recovery.start(self._fail)
 
     async def _stop(self) -> None:
         """Give the role back first: brokers elect at once."""
@@ -257,8 +253,7 @@ class Front:
         self._clock.clear()
         await self._groups.stop()
         await self._gateway.stop()
-        if self._recovery is not None:
-            await self._recovery.stop()
+        await self._recovery.stop()
         await self._link.stop()
         await self._control.stop()
         await self._status.stop()
@@ -297,8 +292,7 @@ class Front:
             self._clock.clear()  # the machines disarm theirs on the same event
             self._pending.fail_all()
             self._groups.role_lost()
-            if self._recovery is not None:
-                self._recovery.forget()
+            self._recovery.forget()
 
     def _lease_expired(self, reason: str) -> None:
         if self._role.is_under_way:

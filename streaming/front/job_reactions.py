@@ -34,12 +34,10 @@ class JobReactions:
         groups: Groups,
         term: PresentTerm,
         *,
-        recovery: UncleanRecovery | None,
+        recovery: UncleanRecovery,
         metrics: MetricsServer | None,
     ) -> None:
-        """Must be made on the event loop on which the job is heard; recovery None: nobody is asked
-        where logs end; metrics None: not served.
-        """
+        """Must be made on the event loop on which the job is heard; metrics None: not served."""
         self._loop = asyncio.get_running_loop()
         self._log = log
         self._lease = lease
@@ -79,8 +77,7 @@ class JobReactions:
 
     def log_ends_asked(self, block: bytes | memoryview) -> None:
         """Have brokers asked."""
-        if self._recovery is not None:
-            self._recovery.ask(block)
+        self._recovery.ask(block)
 
     def groups_decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         """Take decisions about groups, (event offset, body) in order."""

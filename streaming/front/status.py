@@ -76,13 +76,13 @@ def front_status(
     pending: PendingRequests,
     gateway: FrontGateway,
     groups: Groups,
-    recovery: UncleanRecovery | None,
+    recovery: UncleanRecovery,
     counters: Counters,
 ) -> dict[str, Any]:
     """Return what `helmstream status` shows; docs/status.md says what each field means.
 
     now_s: the lease's time. listener: on which brokers hear the controller. checks_shutdowns:
-    whether controlled shutdowns may be refused. recovery: None where nobody is asked for log ends.
+    whether controlled shutdowns may be refused.
     """
     claim = role.claim
     return {
@@ -98,7 +98,7 @@ def front_status(
         **image_status(image),
         "untold_brokers": untold_brokers(image, listener),
         "checks_shutdowns": checks_shutdowns,
-        "waiting_for_log_ends": 0 if recovery is None else recovery.waiting,
+        "waiting_for_log_ends": recovery.waiting,
         "topics_to_delete": seen.topics_to_delete,
         "timers": dict(clock.armed),
         "waiting_requests": pending.waiting + groups.waiting,

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 
 from state.blocks import decode_block
 from state.event_kinds import EventKind
-from state.matrix import unpad
 from streaming.front.event_loop import report_failure
-from streaming.gateway.passing.log_ends import LogEnd, LogEnds, Place, logs_of
+from streaming.gateway.passing.log_ends import LogEnd, LogEnds, Place, logs_of, unled
 from streaming.image.brokers import RegisteredBroker
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
@@ -139,19 +138,17 @@ class UncleanRecovery:
         """Return whom to ask of what, with its leader epoch; what has a leader waits no more."""
         asked: dict[int, dict[Place, int]] = {}
         for place, one in list(self._waiting.items()):
-            row = image.row_of(*place)
-            if row is None or int(image.columns["leader"][row]) in image.brokers:
+            found = unled(image, place)
+            if found is None:
                 del self._waiting[place]
                 continue
-            epoch = int(image.columns["leader_epoch"][row])
-            if epoch != one.leader_epoch:
-                one.leader_epoch = epoch
+            if found.leader_epoch != one.leader_epoch:
                 one.said.clear()
-            one.replicas = unpad(image.columns["replicas"][row])
+            one.leader_epoch, one.replicas = found
             one.keep(image.brokers)
             for broker in one.replicas:
                 if broker in image.brokers and broker not in one.said:
-                    asked.setdefault(broker, {})[place] = epoch
+                    asked.setdefault(broker, {})[place] = one.leader_epoch
         return asked
 
     def _is_known(self, one: _Waiting) -> bool:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from state.event_kinds import EventKind
-from state.matrix import first_ids, unpad
+from state.matrix import first_ids
 from state.partitions.admin_elections import needs_election
 from state.payloads.admin import NOT_ELECTED, ElectionType
 from state.protocol_errors import ProtocolError
 from state.reply_bodies import partition_errors
 from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
-from streaming.gateway.passing.log_ends import LogEnds, Place, logs_of
+from streaming.gateway.passing.log_ends import NO_EPOCH, LogEnds, Place, logs_of, unled
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.schema_codec import Body
 
@@ -111,12 +111,10 @@ class ElectLeaders:
         replicas: dict[Place, list[int]] = {}
         whom: dict[int, dict[Place, int]] = {}
         for place in ((topic, one) for topic, partitions in asked.items() for one in partitions):
-            row = image.row_of(*place)
-            led = row is None or int(image.columns["leader"][row]) in image.brokers
-            replicas[place] = [] if led else unpad(image.columns["replicas"][row])
+            epoch, replicas[place] = unled(image, place) or (NO_EPOCH, [])
             for broker in replicas[place]:
                 if broker in image.brokers:
-                    whom.setdefault(broker, {})[place] = int(image.columns["leader_epoch"][row])
+                    whom.setdefault(broker, {})[place] = epoch
         said = await self._log_ends.ask(whom)
         return {
             topic: [logs_of(replicas[topic, one], said.get((topic, one), {})) for one in partitions]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,9 @@ from state.decisions import Decision, DecisionKind
 from state.event_kinds import EventKind
 from state.events import Event
 from state.groups.slot import GroupSlot
-from state.matrix import NONE, unpad
+from state.matrix import Rows, unpad_rows
 from state.partitions.slot import Slot
-from state.routing import CLUSTER_KEY
+from state.routing import CLUSTER_KEY, machine_keys, topic_scope
 from state.step import Machine, fold, new_machine
 from streaming.errors import ConfigurationError
 from streaming.folding import folded_events
@@ -89,19 +88,24 @@ class ClusterCopy:
         merged = fold_by_machine(self._fold, events, self._layout)
         followed = [one for one in merged if one.kind in _FOLLOWED]
         batch = decided_batch(None, folded_events(followed, events))
-        asked = chain.from_iterable(map(places, batch.of_kind(DecisionKind.ASK_LOG_ENDS)))
+        asked = batch.of_kind(DecisionKind.ASK_LOG_ENDS)
         following = [*checked_shutdowns(batch), *self._log_ends(asked)]
         return batch.decisions + (self.happens(*following) if following else [])
 
-    def _log_ends(self, asked: Iterable[list[Any]]) -> Iterator[NewRecord]:
-        """Yield what brokers say of partitions, each on its own: all live replicas have the same,
-        since nobody knows what they have.
+    def _log_ends(self, asked: Iterable[SinkDecision]) -> Iterator[NewRecord]:
+        """Yield what brokers say of topics: all live replicas have the same, since nobody knows
+        what they have.
         """
-        for topic, partition in asked:
-            for slot in self.slots:
-                for row in slot.table.find(topic, np.array([partition], dtype=np.int32)).tolist():
-                    if row != NONE:
-                        yield _all_alike(slot, topic, row)
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in chain.from_iterable(map(places, asked)):
+            by_topic.setdefault(topic, []).append(partition)
+        for topic, partitions in by_topic.items():
+            (key,) = machine_keys(topic_scope(topic), self._layout)
+            slot = self._machine(key)
+            assert isinstance(slot, Slot)
+            yield _all_alike(
+                slot, topic, slot.table.find(topic, np.array(partitions, dtype=np.int32))
+            )
 
     def _fold(self, key: int, events: list[Event]) -> list[Decision]:
         return fold(self._machine(key), events)
@@ -113,13 +117,15 @@ class ClusterCopy:
         return self._machines[key]
 
 
-def _all_alike(slot: Slot, topic: str, row: int) -> NewRecord:
-    rows = slot.table.rows
-    live = [one for one in unpad(rows.replicas[row]) if one in slot.brokers.by_id]
+def _all_alike(slot: Slot, topic: str, at: Rows) -> NewRecord:
+    rows, live = slot.table.rows, slot.brokers.by_id
     body = {
         "topic": topic,
-        "partitions": [int(rows.partition[row])],
-        "leader_epochs": [int(rows.leader_epoch[row])],
-        "logs": [[[one, -1, 0] for one in live]],
+        "partitions": rows.partition[at].tolist(),
+        "leader_epochs": rows.leader_epoch[at].tolist(),
+        "logs": [
+            [[one, -1, 0] for one in replicas if one in live]
+            for replicas in unpad_rows(rows.replicas[at])
+        ],
     }
     return event(EventKind.LOG_ENDS_REPORTED, body, topic)

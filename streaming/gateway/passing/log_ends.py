@@ -14,8 +14,10 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 
+from state.matrix import unpad
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
+from streaming.image.cluster_image import ClusterImage
 from streaming.wire.apis import ApiKey
 from streaming.wire.errors import WireError
 from streaming.wire.schema_codec import Body
@@ -43,6 +45,21 @@ class LogEnd(NamedTuple):
 
     last_epoch: int
     offset: int
+
+
+class Unled(NamedTuple):
+    """The leader epoch and the replicas of a partition that no registered broker leads."""
+
+    leader_epoch: int
+    replicas: list[int]
+
+
+def unled(image: ClusterImage, place: Place) -> Unled | None:
+    """Return what an image says of a partition without a leader, None for others."""
+    row = image.row_of(*place)
+    if row is None or int(image.columns["leader"][row]) in image.brokers:
+        return None
+    return Unled(int(image.columns["leader_epoch"][row]), unpad(image.columns["replicas"][row]))
 
 
 def logs_of(replicas: Iterable[int], said: Mapping[int, LogEnd]) -> list[list[int]]:

@@ -162,7 +162,7 @@ def test_a_commit_is_not_safe_by_the_isr_that_a_job_tells_when_it_comes() -> Non
             of_then.columns["isr"][row] = [1, NONE]
             quiet = Mock()
             told = JobReactions(
-                quiet, quiet, quiet, world.parts, quiet, recovery=None, metrics=None
+                quiet, quiet, quiet, world.parts, quiet, recovery=quiet, metrics=None
             )
             told.snapshot(of_then, ImageTold(), None)
             assert await committing == ProtocolError.NOT_COORDINATOR
