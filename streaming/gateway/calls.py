@@ -51,6 +51,10 @@ class HangUp(Exception):
         self.answer = answer
 
 
+class NotReady(HangUp):
+    """What the answer depends on is not known yet; clients ask another node, or again."""
+
+
 class NotAuthenticated(HangUp):
     """Somebody is not let in; the message is for our log."""
 

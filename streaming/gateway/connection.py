@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from streaming.gateway.admission import Admission, Admitted
-from streaming.gateway.calls import HangUp, NotAuthenticated
+from streaming.gateway.calls import HangUp, NotAuthenticated, NotReady
 from streaming.gateway.serving import Serving
 from streaming.wire.errors import FrameTooLarge, UnsupportedApi, UnsupportedVersion, WireError
 from streaming.wire.frames import FrameSplitter, frame
@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 _LARGE_BYTES = 64 * 1024
 """An answer that is not may be in the buffers below TLS when it counts as sent."""
+_EXPECTED = frozenset({"closed_idle", "closed_not_ready"})
+"""What is no fault of anybody; all clients do it at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +269,8 @@ class Connection(asyncio.Protocol):
                 return _Closing("closed_malformed", str(error))
             case NotAuthenticated():
                 return _Closing("closed_unauthenticated", str(error))
+            case NotReady():
+                return _Closing("closed_not_ready", str(error))
             case HangUp():
                 return _Closing("closed_refused", str(error))
             case _:  # a bug of ours must cost this connection only
@@ -318,7 +322,7 @@ class Connection(asyncio.Protocol):
         if self._life is _Life.OPEN:
             self._life = _Life.CLOSING
             self._counters[closing.counter] += 1
-            level = logging.DEBUG if closing.counter == "closed_idle" else logging.WARNING
+            level = logging.DEBUG if closing.counter in _EXPECTED else logging.WARNING
             listener = self._serving.listener.name
             logger.log(level, "closing %s on %s: %s", self._peer, listener, closing)
             self._hang_up()

@@ -15,7 +15,7 @@ _BROKERS, _CONTROLLERS = 1, 2
 class DescribeCluster:
     """Answers DescribeCluster from the image (AuthHelper.computeDescribeClusterResponse).
 
-    Before the first image the list of nodes is empty, as it is on a broker that just started.
+    While no node is known the connection is closed, as for Metadata.
     """
 
     def __init__(self, view: ClusterView, nodes: Nodes) -> None:
@@ -36,8 +36,7 @@ class DescribeCluster:
                 "cluster_id": self._view.cluster_id,
                 "brokers": [],
             }
-        image = self._view.image()
-        nodes = {} if image is None else self._nodes.on(call.listener, image)
+        _, nodes = self._nodes.reachable(call.listener)
         operations = call.body["include_cluster_authorized_operations"]
         return {
             "error_code": ProtocolError.NONE,

@@ -17,6 +17,7 @@ from streaming.gateway.calls import (
     Call,
     HangUp,
     NotAuthenticated,
+    NotReady,
     Served,
     shortened,
 )
@@ -166,7 +167,7 @@ class Login:
             reason = f"not authenticated by {self._mechanism}: {refused}"
             raise NotAuthenticated(shortened(reason)) from None
         except Undecided as undecided:  # a client that is refused does not come again
-            raise HangUp(shortened(str(undecided))) from None
+            raise NotReady(shortened(str(undecided))) from None
         return answer, 0
 
     def _know(self, identity: Identity) -> int:

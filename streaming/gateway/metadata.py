@@ -34,9 +34,10 @@ class Metadata:
     Topics that are not there and may be created by being asked for are left to a broker, which
     creates them or not as it is set up.
 
-    Before the first image the answer names no node at all, as that of a broker that just started:
-    Java's client and kafka-python ignore such an answer, keep the nodes they know, and ask another
-    one after their back-off. Had this node named itself alone, they would forget the brokers.
+    While no node is known, before the first image, the connection is closed: clients ask another
+    node then. librdkafka (2.10 to 2.16) forgets every node that an answer does not name, the ones
+    it began with too, and never asks again after one that names none, as a broker gives that just
+    started; after one that names this node alone, all clients would forget the brokers.
     """
 
     def __init__(
@@ -58,13 +59,9 @@ class Metadata:
         """Answer for the topics asked for: all, by name, or (from version 12) by id."""
         asked = asked_topics(call.body, call.version)
         created = await self._create_missing(call, asked or ())
-        image = self._view.image()
-        nodes = {} if image is None else self._nodes.on(call.listener, image)
+        image, nodes = self._nodes.reachable(call.listener)
         rows: slice | Rows
-        if image is None:
-            image, rows = ClusterImage(), _no_rows()
-            topics = [_refused(topic, ProtocolError.LEADER_NOT_AVAILABLE) for topic in asked or ()]
-        elif asked is None:
+        if asked is None:
             topics, rows = _all_topics(image)
         else:
             found, rows = _named_topics(image, asked, call.version)

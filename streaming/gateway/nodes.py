@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streaming.gateway.calls import BoundListener
+from streaming.gateway.calls import BoundListener, NotReady
 from streaming.gateway.ports import ClusterView
 from streaming.image.cluster_image import ClusterImage
 
@@ -41,6 +41,16 @@ class Nodes:
     def controller_id(self) -> int:
         """Return this node's id while it is the controller and knows the cluster, else -1."""
         return self._node_id if self._view.is_current() else NO_NODE_ID
+
+    def reachable(self, listener: BoundListener) -> tuple[ClusterImage, dict[int, Node]]:
+        """Return the image and the reachable nodes by id, as `on`, or raise NotReady if there is no
+        image yet, or it knows no node.
+        """
+        image = self._view.image()
+        nodes = {} if image is None else self.on(listener, image)
+        if image is None or not nodes:
+            raise NotReady("no node is known yet that a client could go to")
+        return image, nodes
 
     def on(self, listener: BoundListener, image: ClusterImage) -> dict[int, Node]:
         """Return the reachable nodes by id, brokers ascending, this node last, in the rack that

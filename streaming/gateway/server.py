@@ -59,8 +59,8 @@ class Gateway:
     counters: connections_open and connections_accepted, connections_refused (over the quota),
     requests_<Api>, unsupported_api_versions, and closed_malformed, closed_too_large,
     closed_unsupported, closed_refused, closed_failed, closed_slow, closed_idle, closed_handshake,
-    closed_unauthenticated; operations_denied (to clients, by the authorizer), clients_throttled
-    (told to wait, by their quota).
+    closed_unauthenticated, closed_not_ready; operations_denied (to clients, by the authorizer),
+    clients_throttled (told to wait, by their quota).
     """
 
     def __init__(

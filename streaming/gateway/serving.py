@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streaming.gateway.answering import Answering
-from streaming.gateway.calls import BoundListener, HangUp, Mute, NotAuthenticated, Served
+from streaming.gateway.calls import BoundListener, Mute, NotAuthenticated, NotReady, Served
 from streaming.gateway.login import Login
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.rights.guard import Guard
@@ -61,7 +61,7 @@ class Serving:
 
     def to(self, transport: asyncio.Transport, mute: Mute) -> Served:
         """Return what answers a new connection; mute: what keeps it quiet. Raises NotAuthenticated,
-        HangUp while it is not known what clients may ask.
+        NotReady while it is not known what clients may ask.
         """
         host = java_address((transport.get_extra_info("peername") or ("?",))[0])
         if self._sasl is None:
@@ -79,7 +79,7 @@ class Serving:
         if rights is None or rights.authorizer.is_super_user(client):
             return answering
         if not rights.authorizer.ready:  # who is refused now might not come again
-            raise HangUp("access control lists are not read yet")
+            raise NotReady("access control lists are not read yet")
         return Guard(answering, client, rights.authorizer, rights.view, self._counters)
 
     def _certified(self, transport: asyncio.Transport) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer
@@ -21,9 +23,9 @@ Records = dict[tuple[int, int], tuple[bytes | None, bytes | None]]
 
 
 class Following(threading.Thread):
-    """librdkafka reads on and on from the beginning."""
+    """librdkafka reads on and on from the beginning; what it does and why may go to a file."""
 
-    def __init__(self, brokers: Sequence[str], **config: str) -> None:
+    def __init__(self, brokers: Sequence[str], log: Path | None = None, **config: str) -> None:
         super().__init__(name="following", daemon=True)
         self._consumer = Consumer(
             {
@@ -31,7 +33,7 @@ class Following(threading.Thread):
                 "group.id": "unused",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",  # what it reads is never cut off
-                "log_level": 0,
+                **({"log_level": 0} if log is None else _told_in(log)),
                 **config,
             }
         )
@@ -56,6 +58,15 @@ class Following(threading.Thread):
         self._ended.set()
         self.join(PATIENCE_S)
         self._consumer.close()
+
+
+def _told_in(log: Path) -> dict[str, Any]:
+    """How a client tells a file what it does."""
+    teller = logging.Logger("following", logging.DEBUG)
+    told = logging.FileHandler(log)
+    told.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    teller.addHandler(told)
+    return {"debug": "broker,topic,metadata,fetch", "logger": teller}
 
 
 def read_all(brokers: Sequence[str]) -> Records:

@@ -5,6 +5,7 @@ is over, whoever coordinated them meanwhile, and what was read of the topic of o
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from streaming.internal_topics import GROUP_TOPIC
 from tests.e2e.group_clients import TOPIC, JavaClient, Member, PythonClient, RdClient
@@ -39,7 +40,7 @@ class Groups:
         # The cluster's default will change; neither records nor commits may be lost with it.
         for topic in (TOPIC, GROUP_TOPIC):
             configure(stage.session, topic, KEEPING_RECORDS)
-        self._following = Following(brokers)
+        self._following = Following(brokers, stage.demo.folders.root.parent / "following.log")
         self._following.start()
 
     def silent(self, since_s: float) -> list[str]:
@@ -66,9 +67,15 @@ class Groups:
         wait_until_none(lambda: [str(at) for at in now if at not in read], _LONG_POLL_S)
         others = [at for at in sorted({*now, *before}) if now.get(at) != read.get(at)]
         faults = [f"{GROUP_TOPIC}: {error}" for error in self._following.errors] if others else []
-        return faults + [
-            f"record {at} of {GROUP_TOPIC}: read {read.get(at)}, found {now.get(at)}"
-            for at in others
+        unread = [at for at in others if at not in read]
+        return [
+            *faults,
+            *_unread(unread),
+            *(
+                f"record {at} of {GROUP_TOPIC}: read {read[at]}, found {now.get(at)}"
+                for at in others
+                if at in read
+            ),
         ]
 
     def _lost_commits(self) -> list[str]:
@@ -88,3 +95,15 @@ class Groups:
         return "commits: " + ", ".join(
             f"{one.group} {len(one.acked_s)} ({len(one.failures)} failed)" for one in self._members
         )
+
+
+def _unread(records: Sequence[tuple[int, int]]) -> list[str]:
+    """Tell of each partition what was not read."""
+    offsets: dict[int, list[int]] = {}
+    for partition, offset in records:
+        offsets.setdefault(partition, []).append(offset)
+    return [
+        f"{len(found)} records of {GROUP_TOPIC}-{partition} were not read,"
+        f" from {min(found)} to {max(found)}"
+        for partition, found in offsets.items()
+    ]

@@ -28,6 +28,7 @@ from tests.e2e.group_stage import (
     TAKING_GROUPS_OVER,
     Stage,
     coordinators,
+    kill_job_for,
     taken_over,
 )
 from tests.e2e.offsets_reading import Following, read_all
@@ -37,6 +38,8 @@ from tests.fixtures.gateway_client import GatewayClient
 LINES = 20
 FETCH_VERSION = 11
 SENT_S = 1.0
+WITHOUT_JOB_S = 20.0
+"""Longer than our session lasts: the brokers lead meanwhile."""
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -89,6 +92,28 @@ def test_the_topic_of_offsets_is_read_while_we_lead_it(
         wait_for("what follows", lambda one=one: now.items() <= one.read.items())
         one.stop()
         assert not one.twice, "DUPLICATES"
+
+
+def test_a_front_that_knows_nothing_yet_misleads_nobody(demo: DemoCluster, stage: Stage) -> None:
+    """librdkafka forgets all nodes that an answer to Metadata does not name."""
+    demo.start_ours()
+    wait_for("our leadership", lambda: taken_over(demo), START_S)
+    stage.join_others()
+    stage.check()
+    following = Following(stage.brokers)
+    following.start()
+    kill_job_for(demo, WITHOUT_JOB_S)
+    demo.supervisor.kill(FRONT)
+    wait_for("the brokers' leadership", lambda: coordinators(demo) <= {1, 2, 3})
+    stage.check()
+    with_brokers = read_all(stage.brokers)
+    wait_for("what follows", lambda: with_brokers.items() <= following.read.items())
+    wait_for("our leadership", lambda: taken_over(demo), START_S)
+    stage.check()
+    now = read_all(stage.brokers)
+    wait_for("what follows", lambda: now.items() <= following.read.items())
+    following.stop()
+    assert not following.twice, "DUPLICATES"
 
 
 def test_a_front_that_stood_still_calls_no_offset_impossible(

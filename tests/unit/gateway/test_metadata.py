@@ -209,17 +209,23 @@ def test_authorized_operations_are_told_only_when_asked(version: int) -> None:
     with_gateway(scenario)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_before_the_first_image_no_node_is_named(version: int) -> None:
+@pytest.mark.parametrize("names", [None, ["t"]])
+def test_while_no_node_is_known_clients_are_hung_up_on(names: list[str] | None) -> None:
     async def scenario(rig: Rig) -> None:
+        async def refused() -> None:
+            with pytest.raises(EOFError):
+                await rig.ask(ApiKey.METADATA, 12, body(12, names))
+
         rig.cluster.has_image = False
-        answer = await rig.ask(ApiKey.METADATA, version, body(version, ["t"]))
-        assert (answer["brokers"], answer["controller_id"]) == ([], -1)
-        assert [(t["name"], t["error_code"]) for t in answer["topics"]] == [
-            ("t", ProtocolError.LEADER_NOT_AVAILABLE)
-        ]
-        everything = await rig.ask(ApiKey.METADATA, version, body(version, None))
-        assert everything["topics"] == []
+        await refused()
+        rig.cluster.has_image = True
+        rig.cluster.controller = False
+        known, rig.cluster.known = rig.cluster.known, ClusterImage()
+        await refused()
+        rig.cluster.known = known
+        answer = await rig.ask(ApiKey.METADATA, 12, body(12, names))
+        assert [node["node_id"] for node in answer["brokers"]] == [1, 2]
+        assert rig.gateway.counters["closed_not_ready"] == 2
 
     with_gateway(scenario)
 

@@ -139,7 +139,7 @@ def test_while_rights_are_not_known_nobody_is_refused_but_hung_up_on() -> None:
                 else:
                     with pytest.raises((OSError, EOFError)):
                         await asking
-            await rig.counted("closed_refused", 1)
+            await rig.counted("closed_not_ready", 1)
             by.take(AclTable())
             assert await seen(rig, Connector(ours=Credentials("PLAIN", "bob", "build"))) == 0
 
@@ -152,6 +152,6 @@ def test_without_a_name_it_is_the_same() -> None:
         async with running(listeners=[plain()], authorizer=by) as rig:
             with pytest.raises((OSError, EOFError)):
                 await seen(rig, Connector())
-            await rig.counted("closed_refused", 1)
+            await rig.counted("closed_not_ready", 1)
 
     asyncio.run(run())
