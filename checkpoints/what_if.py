@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import orjson
 
@@ -23,6 +24,8 @@ from state.event_kinds import EventKind
 from state.groups.config import CONFIG_KEYS
 from state.groups.slot import GroupSlot
 from state.step import Machine
+
+Setting: TypeAlias = bool | int | str
 
 CONFIG_KINDS = frozenset(
     {
@@ -56,16 +59,16 @@ WHAT_IF_KEYS: Mapping[str, type] = {name: _IN_EVENTS[key] for name, key in _KEYS
 """Settings that a what-if may change, by the name users know, with the type of their value."""
 
 
-def in_events(settings: Mapping[str, bool | int]) -> dict[str, bool | int]:
+def in_events(settings: Mapping[str, Setting]) -> dict[str, Setting]:
     """Return settings under the names and in the units that events have them."""
-    found: dict[str, bool | int] = {}
+    found: dict[str, Setting] = {}
     for name, value in settings.items():
         key = _KEYS[name]
         found[key] = value * _UNITS[key].factor if key in _UNITS else value
     return found
 
 
-def rewritten(kind: str, payload: bytes, config: Mapping[str, bool | int]) -> bytes:
+def rewritten(kind: str, payload: bytes, config: Mapping[str, Setting]) -> bytes:
     """Return an event's payload as it would be under other settings.
 
     config: as `in_events` returns it. A start (of the controller, of the coordinator) carries all
@@ -86,7 +89,7 @@ def rewritten(kind: str, payload: bytes, config: Mapping[str, bool | int]) -> by
     return orjson.dumps(body) if chosen else payload
 
 
-def under_settings(states: States, config: Mapping[str, bool | int]) -> States:
+def under_settings(states: States, config: Mapping[str, Setting]) -> States:
     """Return machines as they would be had the settings been so since they were last told.
 
     config: as `in_events` returns it. What they decided stays, but for a rebalance that would not
@@ -98,7 +101,7 @@ def under_settings(states: States, config: Mapping[str, bool | int]) -> States:
     return {key: encode_machine(_told(machine, config)) for key, machine in machines}
 
 
-def _told(machine: Machine, config: Mapping[str, bool | int]) -> Machine:
+def _told(machine: Machine, config: Mapping[str, Setting]) -> Machine:
     chosen = _of_kind(config, groups=isinstance(machine, GroupSlot))
     machine.config = machine.config.configured(chosen)
     if isinstance(machine, Cluster) and chosen.get("auto.leader.rebalance.enable") is False:
@@ -106,6 +109,6 @@ def _told(machine: Machine, config: Mapping[str, bool | int]) -> Machine:
     return machine
 
 
-def _of_kind(config: Mapping[str, bool | int], *, groups: bool) -> dict[str, bool | int]:
+def _of_kind(config: Mapping[str, Setting], *, groups: bool) -> dict[str, Setting]:
     known = CONFIG_KEYS if groups else CONFIG
     return {key: value for key, value in config.items() if key in known}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from checkpoints.replay import States, batches, fold_batch
-from checkpoints.what_if import rewritten
+from checkpoints.what_if import Setting, rewritten
 from state.events import Event
 from state.merge import MergedDecision
 from state.routing import Layout
@@ -23,7 +23,7 @@ def fold_range(
     layout: Layout,
     *,
     batch: int = _FOLDED_AT_ONCE,
-    what_if: Mapping[str, bool | int] | None = None,
+    what_if: Mapping[str, Setting] | None = None,
 ) -> Iterator[FoldedBatch]:
     """Fold the events of these offsets, changing the states, and yield each batch once the states
     have it.
@@ -48,7 +48,7 @@ def folded_events(decisions: list[MergedDecision], events: Sequence[Event]) -> F
     return FoldedBatch(decisions, times, end, load_goes_on(events), rung_timers(events))
 
 
-def _events(reader: LogReader, events: range, what_if: Mapping[str, bool | int]) -> Iterator[Event]:
+def _events(reader: LogReader, events: range, what_if: Mapping[str, Setting]) -> Iterator[Event]:
     for record in reader.read(events.start, events.stop):
         event = record.as_event()
         if what_if:

@@ -17,6 +17,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from checkpoints.what_if import Setting
 from state.routing import Layout
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
@@ -44,7 +45,7 @@ def read_events(
     *,
     first: int | None = None,
     end: int | None = None,
-    what_if: Mapping[str, bool | int] | None = None,
+    what_if: Mapping[str, Setting] | None = None,
 ) -> DataFrame:
     """Return an event log as a stream of parcels for the machines of a layout.
 

@@ -21,6 +21,7 @@ from pydantic import (
     field_validator,
 )
 
+from state.cluster.config import broker_ids
 from state.limits import PARTITIONS_MAX
 from state.routing import Layout
 from streaming.internal_topics import GROUP_TOPIC
@@ -63,6 +64,11 @@ def _without_tilde(path: Path) -> Path:
         return path.expanduser()
     except RuntimeError as error:
         raise ValueError(str(error)) from error
+
+
+def _with_ids_there_are(listed: str) -> str:
+    broker_ids(listed)
+    return listed
 
 
 def _with_rules_there_are(rules: str) -> str:
@@ -123,6 +129,11 @@ Principals = Annotated[
         pattern=r"^([^:;\s]+:[^;]+(;\s*[^:;\s]+:[^;]+)*;?)?$",
         description="principals such as User:admin, separated by semicolons, or nothing",
     ),
+]
+BrokerIds = Annotated[
+    str,
+    AfterValidator(_with_ids_there_are),
+    Field(description="ids of brokers, separated by commas, or nothing"),
 ]
 File = Annotated[
     str,
@@ -225,6 +236,7 @@ class Settings(BaseModel):
     leader_imbalance_check_interval_seconds: Positive
     leader_rebalance_partitions_max: Positive
     leader_rebalance_step_interval_ms: Positive
+    leader_deprioritized_list: BrokerIds
     delegation_token_expiry_check_interval_ms: PositiveLong
     min_insync_replicas: Positive
     controlled_shutdown_safety_check_enable: bool

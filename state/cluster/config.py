@@ -16,7 +16,9 @@ class ClusterConfig:
     unclean_default: unclean.leader.election.enable of the cluster. leader_recovery: the
     inter-broker protocol knows leader_recovery_state (3.2 and later). delete_topics:
     delete.topic.enable. shutdown_safety_check: controlled.shutdown.safety.check.enable.
-    unclean_recovery: unclean.recovery.manager.enabled. The others are settings of that name.
+    unclean_recovery: unclean.recovery.manager.enabled. deprioritized: ids of brokers, ascending,
+    that lead where nobody else can, leader.deprioritized.list. The others are settings of that
+    name.
     """
 
     unclean_default: bool = False
@@ -30,10 +32,19 @@ class ClusterConfig:
     rebalance_partitions_max: int = 200
     rebalance_step_interval_ms: int = 1_000
     unclean_recovery: bool = False
+    deprioritized: tuple[int, ...] = ()
 
     def configured(self, config: Mapping[str, Any]) -> ClusterConfig:
         """Return a copy with the values of an event; config has passed `checked_config`."""
-        return replace(self, **{CONFIG[key][0]: value for key, value in config.items()})
+        values: dict[str, Any] = {
+            CONFIG[key][0]: broker_ids(value) if isinstance(value, str) else value
+            for key, value in config.items()
+        }
+        return replace(self, **values)
+
+
+DEPRIORITIZED = "leader.deprioritized.list"
+_BROKER_ID_MAX = 2**31 - 1
 
 
 CONFIG: dict[str, tuple[str, type]] = {
@@ -48,6 +59,7 @@ CONFIG: dict[str, tuple[str, type]] = {
     "leader.rebalance.partitions.max": ("rebalance_partitions_max", int),
     "leader.rebalance.step.interval.ms": ("rebalance_step_interval_ms", int),
     "unclean.recovery.manager.enabled": ("unclean_recovery", bool),
+    DEPRIORITIZED: ("deprioritized", str),
 }
 """Configuration keys that travel in controller_elected and cluster_config_changed."""
 
@@ -56,7 +68,7 @@ def checked_config(config: Mapping[str, object]) -> dict[str, object]:
     """Return the entries that decisions depend on; other keys are dropped.
 
     Raises TypeError naming the key when a value has the wrong type, ValueError for a number that is
-    too large.
+    too large, and for what is no list of broker ids.
     """
     known = {key: value for key, value in config.items() if key in CONFIG}
     for key, value in known.items():
@@ -65,4 +77,18 @@ def checked_config(config: Mapping[str, object]) -> dict[str, object]:
             raise TypeError(f"config {key!r} is {value!r}, not a {kind.__name__}")
         if kind is int:
             config_number(key, value)
+        if isinstance(value, str):
+            broker_ids(value)
     return known
+
+
+def broker_ids(listed: str) -> tuple[int, ...]:
+    """Return the ids, ascending, of a list such as "5, 7"; raises ValueError naming what is none.
+
+    Blanks around ids count as Kafka's lists have them: not at all (ConfigDef.parseType).
+    """
+    ids = [one.strip() for one in listed.split(",")] if listed.strip() else []
+    for one in ids:
+        if not (one.isascii() and one.isdigit() and int(one) <= _BROKER_ID_MAX):
+            raise ValueError(f"{one!r} in {listed!r} is no id of a broker")
+    return tuple(sorted({int(one) for one in ids}))

@@ -6,7 +6,7 @@ from state.bodies import ArmTimer, DeleteAdminZnode, SetPause, UpdateBrokers
 from state.cluster.authority import Phase, elected_authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
-from state.cluster.config import ClusterConfig
+from state.cluster.config import DEPRIORITIZED, ClusterConfig
 from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER, next_step
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
@@ -74,9 +74,12 @@ def _set_pause(cluster: Cluster, event: Event, reason: str) -> Decision:
 def on_cluster_config_changed(
     cluster: Cluster, event: Event, changed: ClusterConfigChanged
 ) -> list[Decision]:
-    """Take new values."""
+    """Take new values; who is to lead no more, or again, is looked at at once."""
     cluster.config = cluster.config.configured(changed.config)
-    return []
+    balances = cluster.config.auto_leader_rebalance and cluster.authority.is_active
+    if not balances or DEPRIORITIZED not in changed.config:
+        return []
+    return [_arm(cluster, event.offset, LEADER_REBALANCE_TIMER, event.time_ms)]
 
 
 def on_resync_completed(

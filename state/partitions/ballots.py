@@ -15,6 +15,7 @@ import numpy as np
 
 from state.decisions import Rule
 from state.matrix import NONE, Bools, Int32s, Rows, contains, unpad
+from state.partitions.election import preferred_replicas
 
 if TYPE_CHECKING:
     from state.partitions.slot import Slot
@@ -29,6 +30,7 @@ class Finding(StrEnum):
     LOG_DIR_FAILED = "its log directory has failed"
     BEING_REMOVED = "the reassignment takes it away"
     NOT_IN_SYNC = "not in the ISR"
+    DEPRIORITIZED = "leads where nobody else can (leader.deprioritized.list)"
     NOT_PREFERRED = "not the preferred replica"
     SHORTER_LOG = "its log ends earlier, or it was not known where"
     LATER_IN_LIST = "could lead, but comes later in the replica list"
@@ -112,8 +114,9 @@ def _findings(
     in_sync = contains(rows.isr[at], replicas) | unclean[:, None]
     if rule is Rule.NEW_PARTITION_ELECTED:
         in_sync = np.ones(replicas.shape, dtype=bool)
-    others = np.zeros(replicas.shape, dtype=bool)
-    others[:, 1:] = rule is Rule.PREFERRED_REPLICA_ELECTED
+    last = slot.deprioritized(at)
+    preferred = preferred_replicas(replicas, last)
+    others = (replicas != preferred[:, None]) & (rule is Rule.PREFERRED_REPLICA_ELECTED)
     conditions = [
         (replicas == leader[:, None], Finding.ELECTED),
         (~slot.brokers.registered(replicas), Finding.NOT_REGISTERED),
@@ -121,6 +124,7 @@ def _findings(
         (rows.offline_dir[at], Finding.LOG_DIR_FAILED),
         (rows.removing[at] & (rule is Rule.REASSIGNED_PARTITION_ELECTED), Finding.BEING_REMOVED),
         (~in_sync, Finding.NOT_IN_SYNC),
+        (last, Finding.DEPRIORITIZED),
         (others, Finding.NOT_PREFERRED),
         (np.broadcast_to(longest[:, None], replicas.shape), Finding.SHORTER_LOG),
     ]

@@ -4,17 +4,20 @@ Source: Kafka 3.9's PartitionLeaderElectionAlgorithms and Election. All function
 assignment int32[n, R], the ISR int32[n, W] and masks shaped like the assignment, and return
 int32[n] leaders, -1 where nobody can lead. They never look at a partition's state; the machine
 does.
+
+The mask `last` has the replicas on brokers of leader.deprioritized.list: each list of replicas is
+read as if they stood at its end (KIP-491). One whose log ends last leads all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 
 import numpy as np
 
 from state.decisions import Rule
-from state.matrix import NONE, Bools, Int32s, contains, first_where
+from state.matrix import NONE, Bools, Int32s, among, contains, first_where
 from state.payloads.log_ends import LogEnds
 
 
@@ -40,21 +43,45 @@ RULE_OF: Mapping[Strategy, Rule] = {
 _BELOW_ALL = -2
 
 
-def new_partition_leader(assignment: Int32s, live: Bools) -> Int32s:
+def deprioritized(assignment: Int32s, ids: Sequence[int]) -> Bools:
+    """Return the mask `last` for ids of brokers, ascending."""
+    return among(assignment, np.array(ids, dtype=np.int32))
+
+
+def preferred_replicas(assignment: Int32s, last: Bools) -> Int32s:
+    """Return int32[n]: each partition's first replica, -1 where it has none."""
+    return _first(assignment, assignment != NONE, last)
+
+
+def _first(assignment: Int32s, able: Bools, last: Bools) -> Int32s:
+    """Return the first replica where the mask `able` holds."""
+    if not last.any():
+        return first_where(assignment, able)
+    first = first_where(assignment, able & ~last)
+    return np.where(first == NONE, first_where(assignment, able), first)
+
+
+def new_partition_leader(assignment: Int32s, live: Bools, last: Bools) -> Int32s:
     """Return the first live assigned replica."""
-    return first_where(assignment, live)
+    return _first(assignment, live, last)
 
 
 def offline_leader(
-    assignment: Int32s, isr: Int32s, live: Bools, unclean_allowed: Bools, longest: Int32s
+    assignment: Int32s,
+    isr: Int32s,
+    live: Bools,
+    last: Bools,
+    *,
+    unclean_allowed: Bools,
+    longest: Int32s,
 ) -> tuple[Int32s, Bools]:
     """Return (leader, unclean bool[n]): the first live assigned replica in the ISR.
 
     Where there is none and unclean_allowed bool[n] holds, the replica of longest int32[n], where
     that is -1 the first live assigned replica, marked unclean.
     """
-    clean = first_where(assignment, live & contains(isr, assignment))
-    others = np.where(longest != NONE, longest, first_where(assignment, live))
+    clean = _first(assignment, live & contains(isr, assignment), last)
+    others = np.where(longest != NONE, longest, _first(assignment, live, last))
     unclean = (clean == NONE) & unclean_allowed & (others != NONE)
     return np.where(unclean, others, clean), unclean
 
@@ -70,22 +97,34 @@ def longest_log(assignment: Int32s, live: Bools, logs: LogEnds) -> Int32s:
     return first_where(logs.replicas, stands)
 
 
-def reassigned_leader(assignment: Int32s, isr: Int32s, live: Bools, target: Bools) -> Int32s:
+def reassigned_leader(
+    assignment: Int32s, isr: Int32s, live: Bools, last: Bools, target: Bools
+) -> Int32s:
     """Return the first live ISR member among the replicas the reassignment ends with (target
     mask).
     """
-    return first_where(assignment, live & target & contains(isr, assignment))
+    return _first(assignment, live & target & contains(isr, assignment), last)
 
 
-def preferred_leader(assignment: Int32s, isr: Int32s, live: Bools) -> Int32s:
-    """Return the first assigned replica if it is live and in the ISR."""
-    first = live & contains(isr, assignment)
-    first[:, 1:] = False
-    return first_where(assignment, first)
+def preferred_leader(
+    assignment: Int32s, isr: Int32s, live: Bools, last: Bools, leader: Int32s
+) -> Int32s:
+    """Return the first assigned replica if it is live and in the ISR.
+
+    If it is not, and the leader int32[n] is deprioritized, the first other one that is: who is to
+    lead no more need not wait for a replica that is away.
+    """
+    able = live & contains(isr, assignment)
+    preferred = preferred_replicas(assignment, last)
+    chosen = first_where(assignment, able & (assignment == preferred[:, None]))
+    leads_last = contains(np.where(last, assignment, NONE), leader[:, None])[:, 0]
+    others = first_where(assignment, able & ~last)
+    return np.where((chosen == NONE) & leads_last, others, chosen)
 
 
 def controlled_shutdown_leader(
-    assignment: Int32s, isr: Int32s, registered: Bools, shutting_down: Bools
+    assignment: Int32s, isr: Int32s, last: Bools, registered: Bools, shutting_down: Bools
 ) -> Int32s:
     """Return the first assigned ISR member that is registered and not shutting down."""
-    return first_where(assignment, registered & ~shutting_down & contains(isr, assignment))
+    able = registered & ~shutting_down & contains(isr, assignment)
+    return _first(assignment, able, last)

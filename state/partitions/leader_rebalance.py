@@ -1,5 +1,8 @@
 """Preferred-leader balance, decided over all slots without one slot knowing another.
 
+A broker's share is of the partitions whose replica lists it begins: one that is deprioritized is
+out of balance until others lead all of them, and one that no longer is, until it has them back.
+
 Two steps through the log. When the timer is due each slot reports, per broker, how many partitions
 prefer it and how many of those another broker leads, and proposes which could be given back; the
 sink adds the reports up and appends the sums with the proposals as an event. On that event every
@@ -15,8 +18,9 @@ from state.blocks import encode_block
 from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER, next_step
 from state.decisions import Decision, DecisionKind
 from state.events import Event
-from state.matrix import NONE, Bools, Int32s, contains, first_ids
+from state.matrix import NONE, Bools, Int32s, first_ids
 from state.merge import first_of_brokers, merge_blocks
+from state.partitions import election
 from state.partitions.changes import Changes
 from state.partitions.election import Strategy
 from state.partitions.event_blocks import topic_column
@@ -33,14 +37,14 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
         return []
     rows = slot.table.rows
     counted = ~slot.table.in_deletion()
-    preferred = np.where(counted, preferred_replicas(slot), NONE)
-    brokers = np.unique(preferred[preferred != NONE])
+    first = np.where(counted, first_ids(rows.replicas), NONE)
+    brokers = np.unique(first[first != NONE])
     if len(brokers) == 0:
         return []
-    not_preferred = preferred[rows.has_state & counted & (rows.leader != preferred)]
+    not_preferred = first[rows.has_state & counted & (rows.leader != preferred_replicas(slot))]
     columns = {
         "broker": brokers,
-        "preferred": _counts(brokers, preferred),
+        "preferred": _counts(brokers, first),
         "imbalanced": _counts(brokers, not_preferred),
     }
     report = Decision(event.offset, DecisionKind.REPORT_IMBALANCE, encode_block(columns, {}))
@@ -59,15 +63,16 @@ def _proposals(slot: Slot, event: Event) -> list[Decision]:
     columns = {
         "topic": topic,
         "partition": slot.table.rows.partition[at],
-        "broker": preferred_replicas(slot)[at],
+        "broker": first_ids(slot.table.rows.replicas)[at],
     }
     body = first_of_brokers(merge_blocks([encode_block(columns, extra)]))
     return [Decision(event.offset, DecisionKind.PROPOSE_ELECTIONS, body)]
 
 
 def preferred_replicas(slot: Slot) -> Int32s:
-    """Return int32[n]: each partition's first replica, -1 where it has none."""
-    return first_ids(slot.table.rows.replicas)
+    """Return int32[n]: the replica that each partition prefers, -1 where it has none."""
+    everything = np.arange(len(slot.table.rows))
+    return election.preferred_replicas(slot.table.rows.replicas, slot.deprioritized(everything))
 
 
 def _counts(
@@ -95,14 +100,17 @@ def on_leader_imbalance_reported(
 
 
 def _may_move(slot: Slot) -> Bools:
-    """Return bool[n]: not led by its preferred replica, which is online and in the ISR."""
+    """Return bool[n]: a preferred election would give the partition another leader."""
     rows = slot.table.rows
-    preferred = preferred_replicas(slot)
+    everything = np.arange(len(rows))
+    chosen = election.preferred_leader(
+        rows.replicas,
+        rows.isr,
+        slot.online_replicas(everything),
+        slot.deprioritized(everything),
+        rows.leader,
+    )
     ready: Bools = (
-        (rows.leader != preferred)
-        & rows.has_state
-        & ~slot.table.in_deletion()
-        & slot.online_replicas(np.arange(len(rows)))[:, :1].any(axis=1)
-        & contains(rows.isr, preferred[:, None])[:, 0]
+        (chosen != NONE) & (chosen != rows.leader) & rows.has_state & ~slot.table.in_deletion()
     )
     return ready

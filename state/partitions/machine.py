@@ -71,7 +71,7 @@ def move_partitions(
 def _initialise(slot: Slot, changes: Changes, at: Rows) -> None:
     rows = slot.table.rows
     live = slot.online_replicas(at)
-    leader = election.new_partition_leader(rows.replicas[at], live)
+    leader = election.new_partition_leader(rows.replicas[at], live, slot.deprioritized(at))
     led = leader != NO_LEADER
     note_election(slot, at, Rule.NEW_PARTITION_ELECTED, leader)
     changes.refusals.add_partitions(at[~led], PartitionState.ONLINE, RefusalReason.NO_LIVE_REPLICA)
@@ -151,7 +151,7 @@ class _Elected:
 def _elected(slot: Slot, at: Rows, strategy: Strategy, longest: Int32s) -> _Elected:
     rows = slot.table.rows
     assignment, isr = rows.replicas[at], rows.isr[at]
-    live = slot.online_replicas(at)
+    live, last = slot.online_replicas(at), slot.deprioritized(at)
     never = np.zeros(len(at), dtype=bool)
     match strategy:
         case Strategy.OFFLINE | Strategy.UNCLEAN:
@@ -159,7 +159,7 @@ def _elected(slot: Slot, at: Rows, strategy: Strategy, longest: Int32s) -> _Elec
             asks = slot.config.unclean_recovery and strategy is Strategy.OFFLINE
             unknown = allowed & (longest == NONE) & asks
             leader, unclean = election.offline_leader(
-                assignment, isr, live, allowed & ~unknown, longest
+                assignment, isr, live, last, unclean_allowed=allowed & ~unknown, longest=longest
             )
             left = keep(isr, slot.online_members(at) & ~unclean[:, None])
             left[unclean, :1] = leader[unclean, None]
@@ -167,15 +167,17 @@ def _elected(slot: Slot, at: Rows, strategy: Strategy, longest: Int32s) -> _Elec
             return _Elected(leader, left, live, unclean, allowed, waits)
         case Strategy.REASSIGN:
             targets = rows.targets(at)
-            leader = election.reassigned_leader(assignment, isr, live, targets)
+            leader = election.reassigned_leader(assignment, isr, live, last, targets)
             return _Elected(leader, isr, targets, never, never, never)
         case Strategy.PREFERRED:
-            leader = election.preferred_leader(assignment, isr, live)
+            leader = election.preferred_leader(assignment, isr, live, last, rows.leader[at])
             return _Elected(leader, isr, assignment != NONE, never, never, never)
         case Strategy.CONTROLLED_SHUTDOWN:
             registered = slot.registered_replicas(at)
             shutting_down = slot.brokers.is_shutting_down(assignment)
-            leader = election.controlled_shutdown_leader(assignment, isr, registered, shutting_down)
+            leader = election.controlled_shutdown_leader(
+                assignment, isr, last, registered, shutting_down
+            )
             left = keep(isr, ~slot.brokers.is_shutting_down(isr))
             return _Elected(leader, left, registered, never, never, never)
 

@@ -12,6 +12,7 @@ from state.cluster.brokers import Brokers
 from state.cluster.config import ClusterConfig
 from state.matrix import NONE, Bools, Int32s, Rows, among, any_in_row, contains
 from state.partitions.ballots import Ballot
+from state.partitions.election import deprioritized
 from state.partitions.table import PartitionTable
 
 
@@ -53,6 +54,10 @@ class Slot:
         """
         rows = self.table.rows
         return self.brokers.registered(rows.replicas[at]) & ~rows.offline_dir[at]
+
+    def deprioritized(self, at: Rows) -> Bools:
+        """Return bool[k, R]: the replica's broker leads where nobody else can."""
+        return deprioritized(self.table.rows.replicas[at], self.config.deprioritized)
 
     def shutting_down_leaders(self, at: Rows) -> Bools:
         """Return bool[k, R]: the replica leads, and its broker is shutting down: it goes on until

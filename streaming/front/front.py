@@ -140,6 +140,10 @@ class Front:
         decided = 0 if self._feed.image is None else self._feed.image.partitions_at_least(topic)
         return max(self._term.partition_count(topic), decided)
 
+    def deprioritized(self) -> tuple[int, ...]:
+        """Return the brokers that lead where nobody else can (leader.deprioritized.list)."""
+        return self._term.deprioritized()
+
     def is_controller(self) -> bool:
         """Return whether requests may be decided now."""
         return self._role.is_controller()
@@ -164,6 +168,7 @@ class Front:
             now_s=self._loop.time(),
             progress=self._progress,
             image=self._feed.image,
+            deprioritized=self._term.deprioritized(),
             listener=self._settings.controller_listener,
             checks_shutdowns=self._settings.controlled_shutdown_safety_check_enable,
             clock=self._clock,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from state.cluster.config import DEPRIORITIZED
 from state.event_kinds import EventKind
 from state.topic_overrides import MIN_INSYNC, UNCLEAN
 from streaming.log.api import NewRecord
@@ -22,6 +23,7 @@ def overridable(settings: Settings) -> dict[str, Any]:
     return {
         UNCLEAN: settings.unclean_leader_election_enable,
         MIN_INSYNC: settings.min_insync_replicas,
+        DEPRIORITIZED: settings.leader_deprioritized_list,
     }
 
 

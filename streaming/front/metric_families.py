@@ -170,6 +170,11 @@ def _cluster(status: Status) -> Iterator[Family]:
         ("under_replicated_partitions", "Partitions with replicas not in sync", "under_replicated"),
         ("deleting_topics", "Topics whose deletion has started", "deleting"),
         ("untold_brokers", "Brokers without the controller's listener", "untold_brokers"),
+        (
+            "led_by_deprioritized",
+            "Partitions led by brokers of leader.deprioritized.list",
+            "led_by_deprioritized",
+        ),
         ("waiting_for_log_ends", "Partitions that wait for log ends", "waiting_for_log_ends"),
     ):
         if status[value] is not None:

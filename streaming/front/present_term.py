@@ -34,6 +34,10 @@ class PresentTerm:
         """Return a topic's min.insync.replicas as it was read last, None when it never was."""
         return None if self._term is None else self._term.min_insync_replicas(topic)
 
+    def deprioritized(self) -> tuple[int, ...]:
+        """Return the brokers that lead where nobody else can, as was read last, ascending."""
+        return () if self._term is None else self._term.deprioritized()
+
     def suspect(self) -> None:
         """Have it look whether the role is still ours."""
         if self._term is not None:

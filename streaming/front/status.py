@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 import orjson
 
 from state.blocks import Column
-from state.matrix import any_in_row, first_ids, lengths
+from state.matrix import among, any_in_row, lengths
+from state.partitions import election
 from state.partitions.table import NO_LEADER
 from streaming.front.clock import Clock
 from streaming.front.controller_role import ControllerRole
@@ -31,7 +32,7 @@ from streaming.link.pause import Pause
 from streaming.process.counters import Counters
 
 _LEADERLESS_COUNTS = ("offline_partitions", "leaderless")
-_PARTITION_COUNTS = (*_LEADERLESS_COUNTS, "under_replicated", "imbalanced")
+_PARTITION_COUNTS = (*_LEADERLESS_COUNTS, "under_replicated", "imbalanced", "led_by_deprioritized")
 
 
 class StatusServer:
@@ -70,6 +71,7 @@ def front_status(
     now_s: float,
     progress: JobProgress,
     image: ClusterImage | None,
+    deprioritized: tuple[int, ...],
     listener: str,
     checks_shutdowns: bool,
     clock: Clock,
@@ -95,7 +97,7 @@ def front_status(
         "migration": seen.migration,
         "event_log": {"start_offset": log.start_offset(), "end_offset": log.end_offset()},
         "job": _job_status(progress, lease, now_s),
-        **image_status(image),
+        **image_status(image, deprioritized),
         "untold_brokers": untold_brokers(image, listener),
         "checks_shutdowns": checks_shutdowns,
         "waiting_for_log_ends": recovery.waiting,
@@ -142,14 +144,15 @@ def untold_brokers(image: ClusterImage | None, listener: str) -> list[int] | Non
     return sorted(id_ for id_, one in brokers if endpoint_on(one.node, listener) is None)
 
 
-def image_status(image: ClusterImage | None) -> dict[str, Any]:
+def image_status(image: ClusterImage | None, deprioritized: Sequence[int] = ()) -> dict[str, Any]:
     """Return counts of what the image holds; all None before the first image.
 
     offline_partitions: those whose leader is not a registered broker, or whose state is gone;
     leaderless: those of them that have no leader at all; deleting: topics whose deletion has
     started, which count nowhere else; under_replicated: those whose ISR is smaller than the
     assignment; imbalanced: those that their preferred replica does not lead, one that a
-    reassignment adds once it is in sync.
+    reassignment adds once it is in sync; led_by_deprioritized: those led by a broker of
+    leader.deprioritized.list.
     """
     if image is None:
         return dict.fromkeys(("brokers", "topics", "partitions", "deleting", *_PARTITION_COUNTS))
@@ -158,32 +161,35 @@ def image_status(image: ClusterImage | None) -> dict[str, Any]:
         "topics": len({*image.topic_names(), *(topic for topic, _ in image.stateless)}),
         "partitions": len(image) + len(image.stateless),
         "deleting": sorted(image.deleting),
-        **_partition_counts(image),
+        **_partition_counts(image, deprioritized),
     }
 
 
-def _partition_counts(image: ClusterImage) -> dict[str, int]:
+def _partition_counts(image: ClusterImage, deprioritized: Sequence[int]) -> dict[str, int]:
     stateless = len(image.stateless)
     if not len(image):
         return dict.fromkeys(_PARTITION_COUNTS, 0) | dict.fromkeys(_LEADERLESS_COUNTS, stateless)
     columns = image.columns
-    leader = columns["leader"]
+    leader, ids = columns["leader"], np.array(deprioritized, dtype=np.int32)
     in_sync = lengths(columns["isr"])
     assigned = lengths(columns["replicas"])
     return {
         "offline_partitions": stateless + int(np.count_nonzero(~image.registered(leader))),
         "leaderless": stateless + int(np.count_nonzero(leader == NO_LEADER)),
         "under_replicated": int(np.count_nonzero(in_sync < assigned)),
-        "imbalanced": _imbalanced(columns),
+        "imbalanced": _imbalanced(columns, deprioritized),
+        "led_by_deprioritized": int(np.count_nonzero(among(leader, ids))),
     }
 
 
-def _imbalanced(columns: Mapping[str, Column]) -> int:
+def _imbalanced(columns: Mapping[str, Column], deprioritized: Sequence[int]) -> int:
     """Return how many partitions are not led by their preferred replica
     (ControllerContext.hasPreferredLeader): one that is being added counts once it is in sync.
     """
-    preferred, isr = first_ids(columns["replicas"]), columns["isr"]
-    added = columns["adding"][:, :1].any(axis=1)
+    replicas, isr = columns["replicas"], columns["isr"]
+    last = election.deprioritized(replicas, deprioritized)
+    preferred = election.preferred_replicas(replicas, last)
+    added = (columns["adding"] & (replicas == preferred[:, None])).any(axis=1)
     in_sync = any_in_row(isr[added] == preferred[added, None])
     elsewhere = ~added & (columns["leader"] != preferred)
     return int(np.count_nonzero(elsewhere) + np.count_nonzero(in_sync))

@@ -211,6 +211,13 @@ class Term:
         own = read.topics.min_insync_replicas(topic)
         return read.observers.configs.min_insync_replicas if own is None else own
 
+    def deprioritized(self) -> tuple[int, ...]:
+        """Return the brokers that lead where nobody else can, as was read last, ascending; from any
+        thread.
+        """
+        read = self._last_read
+        return () if read is None else read.observers.configs.deprioritized
+
     def give_back(self) -> bool:
         """Delete /controller if it is ours; False when it was not."""
         return self._tenure.give_back()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from state.event_kinds import EventKind
-from state.matrix import first_ids
+from state.partitions import election
 from state.partitions.admin_elections import needs_election
 from state.payloads.admin import NOT_ELECTED, ElectionType
 from state.protocol_errors import ProtocolError
@@ -63,7 +63,8 @@ class ElectLeaders:
         listed = call.body["topic_partitions"]
         image = self._requests.view.image()
         if listed is None:
-            return {} if image is None else needed(image, election_type)
+            deprioritized = self._requests.view.deprioritized()
+            return {} if image is None else needed(image, election_type, deprioritized)
         asked: dict[str, dict[int, None]] = {}
         for entry in listed:
             asked.setdefault(entry["topic"], {}).update(dict.fromkeys(entry["partitions"]))
@@ -131,7 +132,9 @@ def _answered(error: int, election_type: ElectionType, asked: Body) -> int:
     return in_time(error, asked)
 
 
-def needed(image: ClusterImage, election_type: ElectionType) -> dict[str, list[int]]:
+def needed(
+    image: ClusterImage, election_type: ElectionType, deprioritized: Sequence[int]
+) -> dict[str, list[int]]:
     """Return the partitions of an image by topic that such an election could change.
 
     An image does not say which of the registered brokers are shutting down: for an unclean election
@@ -140,7 +143,9 @@ def needed(image: ClusterImage, election_type: ElectionType) -> dict[str, list[i
     if not len(image):
         return {}
     columns = image.columns
-    leader, preferred = columns["leader"], first_ids(columns["replicas"])
+    leader, replicas = columns["leader"], columns["replicas"]
+    last = election.deprioritized(replicas, deprioritized)
+    preferred = election.preferred_replicas(replicas, last)
     rows = needs_election(election_type, leader, preferred, image.registered(leader))
     topic_of, names = image.topic_of_rows()
     found: dict[str, list[int]] = {}

@@ -116,6 +116,10 @@ class ClusterView(PartitionsView, Protocol):
         """The cluster's id, from `/cluster/id`."""
         ...
 
+    def deprioritized(self) -> Sequence[int]:
+        """Return the brokers that lead where nobody else can (leader.deprioritized.list)."""
+        ...
+
     def is_controller(self) -> bool:
         """Return whether this node holds the controller role now."""
         ...

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from checkpoints.what_if import rewritten
+from checkpoints.what_if import Setting, rewritten
 from state.routing import Layout, narrowed, scope
 from streaming.log.api import LogError, LogReader
 from streaming.log.embedded_reader import EmbeddedLogReader
@@ -125,7 +125,7 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
         start_offset: int | None,
         *,
         end_offset: int | None = None,
-        what_if: Mapping[str, bool | int] | None = None,
+        what_if: Mapping[str, Setting] | None = None,
     ) -> None:
         if max_events_per_batch <= 0:
             raise ValueError(f"max_events_per_batch={max_events_per_batch} is not positive")
@@ -255,7 +255,7 @@ def _parcels(rows: Iterable[EventRow], layout: Layout) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([scopes, parcels], schema=_PARCELS)
 
 
-def _rewritten(rows: Iterable[EventRow], what_if: Mapping[str, bool | int]) -> list[EventRow]:
+def _rewritten(rows: Iterable[EventRow], what_if: Mapping[str, Setting]) -> list[EventRow]:
     return [
         (offset, time_ms, kind, key, rewritten(kind, payload, what_if))
         for offset, time_ms, kind, key, payload in rows

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from state.cluster.config import DEPRIORITIZED, broker_ids
 from state.event_kinds import EventKind
 from state.topic_overrides import MIN_INSYNC
 from streaming.log.events import EventAppender, event
 from streaming.observers.notices import read_notices
-from streaming.observers.overrides import overrides
+from streaming.observers.overrides import cluster_overrides
 from streaming.observers.ports import Topics
 from streaming.observers.tree import WatchedTree
 from streaming.process.counters import Counters
@@ -24,7 +25,8 @@ class ConfigsObserver:
     """Follows /config/changes: what it names is read, and appended when it differs.
 
     Entries are only read; brokers delete them when they are old. The cluster-wide defaults that
-    brokers keep under brokers/<default> go before our own settings, as they do in a broker.
+    brokers keep under brokers/<default> go before our own settings, as they do in a broker; only
+    those of which there is a setting are looked at.
     """
 
     def __init__(
@@ -50,6 +52,11 @@ class ConfigsObserver:
         default: int = self._appended[MIN_INSYNC]
         return default
 
+    @property
+    def deprioritized(self) -> tuple[int, ...]:
+        """Return leader.deprioritized.list as it was appended last; from any thread."""
+        return broker_ids(self._appended[DEPRIORITIZED])
+
     def start(self) -> None:
         """Remember the changes that are there: whatever they changed is about to be read."""
         self._seen = set(self._tree.children(CONFIG_CHANGES_PATH))
@@ -71,8 +78,8 @@ class ConfigsObserver:
         """Read the cluster-wide defaults and append those that differ."""
         path = entity_config_path("brokers", _ALL_BROKERS)
         znode = self._tree.session.get(path)
-        own = overrides(path, None if znode is None else znode.data, self._counters)
-        config = own.over(self._settings)
+        data = None if znode is None else znode.data
+        config = self._settings | cluster_overrides(data, self._settings, self._counters)
         changed = {key: value for key, value in config.items() if value != self._appended[key]}
         if changed:
             self._log.append([event(EventKind.CLUSTER_CONFIG_CHANGED, {"config": changed})])

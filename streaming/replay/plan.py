@@ -16,7 +16,7 @@ import orjson
 
 from checkpoints.durable import unfinished, write_whole
 from checkpoints.snapshot import Snapshot
-from checkpoints.what_if import under_settings
+from checkpoints.what_if import Setting, under_settings
 from state.routing import Layout
 from streaming.checkpoint_tools.snapshots import MACHINES_FILE
 from streaming.errors import ConfigurationError
@@ -40,7 +40,7 @@ class ReplayPlan:
     batch: int
     layout: Layout
     local: bool
-    what_if: Mapping[str, bool | int]
+    what_if: Mapping[str, Setting]
     start: Snapshot | None
     out: DataDir
 

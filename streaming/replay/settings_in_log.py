@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkpoints.what_if import WHAT_IF_KEYS, in_events
+from checkpoints.what_if import WHAT_IF_KEYS, Setting, in_events
 from streaming.errors import ConfigurationError
 from streaming.settings import known_keys
 from streaming.settings_loader import checked_value, nearest_known
@@ -12,12 +12,12 @@ from streaming.settings_loader import checked_value, nearest_known
 _TRUTH = {"true": True, "false": False}
 
 
-def what_if_from(given: Sequence[str]) -> dict[str, bool | int]:
+def what_if_from(given: Sequence[str]) -> dict[str, Setting]:
     """Return settings given as key=value, as events have them.
 
     Raises ConfigurationError naming key, value and what is allowed.
     """
-    chosen: dict[str, bool | int] = {}
+    chosen: dict[str, Setting] = {}
     for one in given:
         key, separator, value = (part.strip() for part in one.partition("="))
         if not separator:
@@ -33,13 +33,13 @@ def what_if_from(given: Sequence[str]) -> dict[str, bool | int]:
     return in_events(chosen)
 
 
-def _value(key: str, value: str) -> bool | int:
+def _value(key: str, value: str) -> Setting:
     if key not in known_keys():  # a fact of the brokers' version, which travels with settings
         if value.lower() not in _TRUTH:
             raise ConfigurationError(f"--set {key} = {value!r}: allowed are true, false")
         return _TRUTH[value.lower()]
     try:
-        checked: bool | int = checked_value(key, value)
+        checked: Setting = checked_value(key, value)
     except ConfigurationError as refused:
         raise ConfigurationError(f"--set {key} = {value!r}: {refused}") from refused
     return checked

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
+from state.cluster.config import DEPRIORITIZED
 from state.event_kinds import EventKind
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
 from streaming.front.load_events import elected, overridable
@@ -43,7 +45,15 @@ _NOT_COMPARED = {
     "controlled_shutdown_safety_check_enable": False,
     # It takes the first live replica, whatever the others have.
     "unclean_recovery_manager_enabled": False,
+    # It knows no broker that is to lead no more.
+    "leader_deprioritized_list": "",
 }
+
+
+def _compared(settings: Settings) -> dict[str, Any]:
+    defaults = overridable(settings)
+    del defaults[DEPRIORITIZED]
+    return defaults
 
 
 class Inputs:
@@ -167,7 +177,7 @@ class ClusterReader:
             inputs,
             topics,
             controller_id=self._settings.controller_id,
-            defaults=overridable(self._settings),
+            defaults=_compared(self._settings),
             counters=counters,
         )
         return _Watching(topics, observers)

@@ -186,19 +186,22 @@ def elect(world: World, event: dict[str, Any]) -> None:
 def _choose(
     event: dict[str, Any], assignment: Int32s, isr: Int32s, live: np.ndarray
 ) -> tuple[int, bool]:
+    last = np.zeros(assignment.shape, dtype=bool)  # Kafka's controller deprioritizes nobody
+    nobody = np.full(1, NONE, dtype=np.int32)
     match _strategy(event["strategy"]):
         case Strategy.OFFLINE:
             allowed = np.array([bool(event.get("unclean", False))])
-            unknown = np.full(1, NONE, dtype=np.int32)  # whose log ends last
-            leader, unclean = election.offline_leader(assignment, isr, live, allowed, unknown)
+            leader, unclean = election.offline_leader(
+                assignment, isr, live, last, unclean_allowed=allowed, longest=nobody
+            )
             return int(leader[0]), bool(unclean[0])
         case Strategy.REASSIGN:
             target = np.ones(assignment.shape, dtype=bool)
-            return int(election.reassigned_leader(assignment, isr, live, target)[0]), False
+            return int(election.reassigned_leader(assignment, isr, live, last, target)[0]), False
         case Strategy.PREFERRED:
-            return int(election.preferred_leader(assignment, isr, live)[0]), False
+            return int(election.preferred_leader(assignment, isr, live, last, nobody)[0]), False
         case Strategy.CONTROLLED_SHUTDOWN:
             leaving = np.isin(assignment, event.get("shutting_down", []))
-            chosen = election.controlled_shutdown_leader(assignment, isr, live, leaving)
+            chosen = election.controlled_shutdown_leader(assignment, isr, last, live, leaving)
             return int(chosen[0]), False
     raise NotUnderstoodError(f"election strategy {event['strategy']!r}")

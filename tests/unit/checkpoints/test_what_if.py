@@ -7,7 +7,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from checkpoints.what_if import WHAT_IF_KEYS, in_events, rewritten, under_settings
+from checkpoints.what_if import WHAT_IF_KEYS, Setting, in_events, rewritten, under_settings
 from state.cluster.config import CONFIG, ClusterConfig
 from state.events import Event
 from state.groups.config import CONFIG_KEYS
@@ -24,7 +24,7 @@ def event(kind: str, config: object) -> bytes:
     return orjson.dumps({"controller_id": 1, "config": config})
 
 
-def under(config: dict[str, bool | int], log: list[Event]) -> list[Event]:
+def under(config: dict[str, Setting], log: list[Event]) -> list[Event]:
     return [replace(event, payload=rewritten(event.kind, event.payload, config)) for event in log]
 
 
@@ -47,7 +47,7 @@ def test_other_events_stay_as_they_are():
 
 
 def test_every_setting_in_the_log_can_be_changed_under_kafkas_name():
-    given = [f"{key}={'true' if kind is bool else 7}" for key, kind in WHAT_IF_KEYS.items()]
+    given = [f"{key}={'true' if kind is bool else '7'}" for key, kind in WHAT_IF_KEYS.items()]
     found = what_if_from(given)
     assert found.keys() == {*CONFIG, *CONFIG_KEYS}
     assert all(type(found[key]) is kind for key, (_, kind) in CONFIG.items())
@@ -86,7 +86,7 @@ def test_what_is_not_allowed_is_refused_with_key_value_and_allowed(given, said):
 def test_a_partition_gets_its_leader_where_unclean_elections_had_been_allowed():
     """The whole ISR died; broker 2 lives and is assigned, but not in sync."""
 
-    def last_leader(config: dict[str, bool | int]) -> tuple[int, str]:
+    def last_leader(config: dict[str, Setting]) -> tuple[int, str]:
         log = under(config, unavailable_partition())
         changed = [one for one in fold_log(log, 4)[1] if one.kind == "change_partitions"][-1]
         (row,) = open_body(changed.kind, changed.body)
@@ -102,8 +102,9 @@ def test_machines_to_go_on_from_are_as_if_the_log_had_told_the_setting(key):
     told = orjson.dumps({"config": {}})
     *log, _ = unavailable_partition()
     log.append(Event(len(log), 2_000, "group_coordinator_configured", "", told))
-    default = getattr(ClusterConfig(), CONFIG[key][0]) if key in CONFIG else 0
-    config = {key: not default if isinstance(default, bool) else default + 7}
+    field, kind = CONFIG.get(key, ("", int))
+    default = getattr(ClusterConfig(), field, 0)
+    config = {key: "7" if kind is str else not default if kind is bool else default + 7}
     wanted, before = fold_log(under(config, log), 4)[0], fold_log(log, 4)[0]
     assert under_settings(before, config) == wanted != before
     assert under_settings(before, {}) == before

@@ -28,7 +28,7 @@ def told(folder, *heads: dict[str, Any], pauses=False) -> tuple[list[int], list[
 
     async def inner() -> bool:
         front, log = made_front(folder)
-        front._term.begin(SimpleNamespace(load_again=asked.append))
+        front._term.begin(SimpleNamespace(load_again=asked.append, deprioritized=tuple))
         log.append([ELECTED])
         if pauses:
             await front._control._take(orjson.dumps({"order": "pause", "reason": "r"}))
@@ -100,7 +100,7 @@ def after_orders(folder, was_paused: bool, orders: list[str], *jobs: dict[str, A
 
     async def inner() -> Seen:
         front, log = made_front(folder)
-        front._term.begin(SimpleNamespace(load_again=lambda _: None))
+        front._term.begin(SimpleNamespace(load_again=lambda _: None, deprioritized=tuple))
         front._feed.job_connected(77)
         say(front, {"type": "image", "paused": was_paused})
         front._progress.completed = log.end_offset()

@@ -37,6 +37,15 @@ def test_a_preferred_replica_that_is_added_counts_once_it_is_in_sync():
     assert image_status(image)["imbalanced"] == 2
 
 
+def test_a_partition_that_is_led_by_who_is_to_lead_no_more_counts_until_another_one_leads():
+    rows = [(1, [1, 2], [1, 2]), (2, [1, 2], [1, 2]), (1, [1], [1])]
+    image = image_of(rows)
+    assert image_status(image)["imbalanced"] == 1
+    status = image_status(image, [1])
+    assert (status["imbalanced"], status["led_by_deprioritized"]) == (1, 2)
+    assert image_status(image, [1, 2])["imbalanced"] == 1
+
+
 def test_partitions_without_replicas_count_where_they_belong():
     # (leader, ISR, replicas): the lists of all, or of the first alone, are empty
     assert counts(image_of([(-1, [], []), (-1, [], [])])) == (2, 2, 0, 0)

@@ -134,6 +134,7 @@ class FakeCluster:
         self.events: list[Event] = []
         self.fail: Exception | None = None
         self.gate: asyncio.Event | None = None
+        self.last: tuple[int, ...] = ()
         self.assigned: dict[str, int] = {}
         """How many partitions a topic has, with those that have no state."""
         self._topic_ids: dict[str, str] = {}
@@ -155,6 +156,9 @@ class FakeCluster:
 
     def image(self) -> ClusterImage | None:
         return self.known if self.has_image else None
+
+    def deprioritized(self) -> tuple[int, ...]:
+        return self.last
 
     def partition_count(self, topic: str) -> int:
         return max(self.assigned.get(topic, 0), self.known.partitions_at_least(topic))

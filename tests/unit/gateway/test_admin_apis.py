@@ -115,6 +115,19 @@ def test_without_a_time_for_brokers_only_those_that_are_elected_for_are_timed_ou
     with_gateway(scenario)
 
 
+def test_an_election_of_all_is_of_those_led_by_who_is_to_lead_no_more() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2], [2, 1]])
+        assert errors(await elect(rig, 2, None)) == {}
+        rig.cluster.last = (1,)
+        config = {"leader.deprioritized.list": "1"}
+        rig.cluster.happen("cluster_config_changed", "", {"config": config})
+        assert errors(await elect(rig, 2, None)) == {"t": {0: ProtocolError.NONE}}
+        assert rig.cluster.known.columns["leader"].tolist() == [2, 2]
+
+    with_gateway(scenario)
+
+
 @pytest.mark.parametrize(
     ("kind", "error"),
     [

@@ -21,7 +21,7 @@ from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, broker
 
 FROZEN = Path(__file__).parents[2] / "frozen"
-SLOT, CLUSTER = FROZEN / "slot-v4.bin", FROZEN / "cluster-v4.bin"
+SLOT, CLUSTER = FROZEN / "slot-v5.bin", FROZEN / "cluster-v5.bin"
 
 DELETED_ID = "ERECAwQFBgcICQoLDA0ODw"
 PARTITION_BYTES_MAX = 100
@@ -32,7 +32,10 @@ def sample() -> Controller:
     """A cluster with something in every field."""
     endpoint = {"listener": "PLAINTEXT", "host": "h", "port": 9092, "security_protocol": 0}
     controller = Controller(
-        (1, 2, 3), unclean_leader_election_enable=True, unclean_recovery_manager_enabled=True
+        (1, 2, 3),
+        unclean_leader_election_enable=True,
+        unclean_recovery_manager_enabled=True,
+        leader_deprioritized_list="9",
     )
     rich = broker(4, 104, "rack-a") | {"endpoints": [endpoint]}
     controller.brokers(registered=[rich])
@@ -60,14 +63,14 @@ def sample() -> Controller:
     return controller
 
 
-def test_version_4_of_a_slot_is_still_written_and_read(rewrite_golden: bool) -> None:
+def test_version_5_of_a_slot_is_still_written_and_read(rewrite_golden: bool) -> None:
     data = sample().states[0]
     if rewrite_golden and not SLOT.exists():  # a frozen file is never written again
         SLOT.write_bytes(data)
     assert data == SLOT.read_bytes()
 
 
-def test_version_4_of_the_cluster_machine_is_still_written_and_read(rewrite_golden: bool) -> None:
+def test_version_5_of_the_cluster_machine_is_still_written_and_read(rewrite_golden: bool) -> None:
     data = sample().states[CLUSTER_KEY]
     if rewrite_golden and not CLUSTER.exists():
         CLUSTER.write_bytes(data)
@@ -81,6 +84,7 @@ def test_a_frozen_slot_says_what_it_said(version: int) -> None:
     assert (slot.authority.phase, slot.authority.epoch) == (Phase.ACTIVE, 5)
     assert slot.config.unclean_default
     assert slot.config.unclean_recovery == (version > 3)
+    assert slot.config.deprioritized == ((9,) if version > 4 else ())
     assert (slot.brokers.by_id[4].epoch, slot.brokers.by_id[4].rack) == (104, "rack-a")
     assert slot.brokers.by_id[4].endpoints[0]["port"] == 9092
     assert slot.brokers.shutting_down == {2}
@@ -157,8 +161,8 @@ def test_a_pause_and_a_rebalance_under_way_are_written_and_read() -> None:
 
 def test_another_version_is_refused_by_its_number() -> None:
     columns, extra = decode_block(SLOT.read_bytes())
-    with pytest.raises(CorruptBlock, match="format version 5, this program reads 1, 2, 3, 4"):
-        decode_machine(encode_block(columns, extra | {"format": 5}))
+    with pytest.raises(CorruptBlock, match="format version 6, this program reads 1, 2, 3, 4, 5"):
+        decode_machine(encode_block(columns, extra | {"format": 6}))
 
 
 def test_a_missing_field_is_named() -> None:
