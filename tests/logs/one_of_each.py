@@ -126,7 +126,7 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
     ],
     EventKind.RESYNC_COMPLETED: [("", {"topics": 1})],
     EventKind.CLUSTER_CONFIG_CHANGED: [
-        ("", {"config": {"min.insync.replicas": 3, "leader.imbalance.check.interval.ms": 5}})
+        ("", {"config": {"min.insync.replicas": 3, "leader.deprioritized.list": "2"}})
     ],
     EventKind.TOPIC_OBSERVED: [
         ("t", _topic("t", [_SHRUNK, None])),

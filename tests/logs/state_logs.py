@@ -168,6 +168,7 @@ class Author:
             "min.insync.replicas": 1 + a % 2,
             "delete.topic.enable": c % 16 != 15,
             "unclean.recovery.manager.enabled": c % 3 == 0,
+            "leader.deprioritized.list": ("", "", "1", "2,1")[d % 4],
         }
         self.write(
             "controller_elected",

@@ -164,6 +164,8 @@ def change_config(author: Author, a: int, b: int, c: int, d: int) -> None:
         changed = {"unclean.leader.election.enable": bool(c % 2)} if b % 3 else {}
         if b % 2:
             changed["min.insync.replicas"] = 1 + d % 2
+        if a % 4 == 0:
+            changed["leader.deprioritized.list"] = ("", "2", "3,1")[d % 3]
         author.write("cluster_config_changed", config={**changed, "other": 1})
 
 

@@ -154,6 +154,7 @@ def test_no_machine_fails_at_a_weird_field(kind: EventKind, data: st.DataObject)
         (EventKind.BROKER_REGISTRATIONS_CHANGED, ("registered", 0, "endpoints", 0), [[1, 1]]),
         (EventKind.TOPIC_CONFIG_CHANGED, ("min_insync_replicas",), 3_000_000_000),
         (EventKind.CLUSTER_CONFIG_CHANGED, ("config", "min.insync.replicas"), 3_000_000_000),
+        (EventKind.CLUSTER_CONFIG_CHANGED, ("config", "leader.deprioritized.list"), "1,,2"),
         (EventKind.CREATE_TOPIC_REQUESTED, ("configs", "min.insync.replicas"), "3000000000"),
         (EventKind.CREATE_TOPIC_REQUESTED, ("assignment",), {"0": [1, 2**31]}),
         (EventKind.CREATE_TOPIC_REQUESTED, ("partitions",), PARTITIONS_MAX + 1),
