@@ -17,14 +17,10 @@ from streaming.gateway.calls import Call
 from streaming.gateway.topics_by_id import fetched_topic
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.offsets.history_connection import (
-    EARLIEST,
-    LATEST,
-    OFFSET_OUT_OF_RANGE,
-    HistoryUnreadable,
-)
+from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import PartitionLog
+from streaming.wire.partition_reads import EARLIEST, LATEST
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
@@ -32,6 +28,7 @@ logger = logging.getLogger(__name__)
 ANSWER_MAX_BYTES = 4 * 1024 * 1024
 """What is read for one request; the rest is asked for again."""
 
+_OUT_OF_RANGE = int(ProtocolError.OFFSET_OUT_OF_RANGE)
 _NOT_LED = int(ProtocolError.NOT_LEADER_OR_FOLLOWER)
 _NEWER_EPOCH = int(ProtocolError.UNKNOWN_LEADER_EPOCH)
 _NOTHING = -1
@@ -160,7 +157,7 @@ class ConsumerReads:
         """
         try:
             if await self._followers.is_followed(log.partition, log.epoch):
-                return OFFSET_OUT_OF_RANGE
+                return _OUT_OF_RANGE
         except HistoryUnreadable as failure:
             logger.warning("partition %d for a consumer: %s", log.partition, failure)
         return _NOT_LED

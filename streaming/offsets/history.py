@@ -12,13 +12,12 @@ import itertools
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 
-from state.protocol_errors import error_text
+from state.protocol_errors import ProtocolError, error_text
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
 from streaming.offsets.batches import UnreadableBatch, spans
 from streaming.offsets.follower import EpochEnd
 from streaming.offsets.history_connection import (
-    OFFSET_OUT_OF_RANGE,
     Fetched,
     HistoryConnection,
     HistoryUnreadable,
@@ -99,7 +98,7 @@ class History:
         with self._noting_failure(partition, source):
             async with self._connection(source) as connection:
                 found = await connection.fetch(partition, _NOWHERE, 1, last_epoch)
-            if found.error == OFFSET_OUT_OF_RANGE:
+            if found.error == ProtocolError.OFFSET_OUT_OF_RANGE:
                 return None
             if found.error or found.diverging is None:
                 raise HistoryUnreadable(

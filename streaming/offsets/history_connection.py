@@ -13,7 +13,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from state.protocol_errors import error_text
+from state.protocol_errors import ProtocolError, error_text
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.follower import UNKNOWN, EpochEnd
 from streaming.security.connector import Connector
@@ -22,20 +22,17 @@ from streaming.wire.asked_versions import ServedVersions, asked_versions
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.errors import WireError
 from streaming.wire.exchange import CLIENT_ID, Exchange, still_open
+from streaming.wire.partition_reads import DEBUGGING_REPLICA, EARLIEST, LATEST
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
 
-OFFSET_OUT_OF_RANGE = 1
 _LIST_OFFSETS_MAX_VERSION = 4
-EARLIEST = -2
-LATEST = -1
 _ANY_EPOCH = -1
 _FETCH_MAX_BYTES = 55 * 1024 * 1024  # what a broker says at most unless configured (KIP-541)
 _MAX_WAIT_MS = 100
-_DEBUGGING = -2  # FetchRequest.DEBUGGING_CONSUMER_ID, ListOffsetsRequest.DEBUGGING_REPLICA_ID
 
 
 class HistoryUnreadable(Exception):
@@ -109,7 +106,7 @@ class HistoryConnection:
         # Whoever asks us may want more at once than an answer to us can hold.
         max_bytes = min(max_bytes, _FETCH_MAX_BYTES)
         body: Body = {
-            "replica_id": _DEBUGGING,
+            "replica_id": DEBUGGING_REPLICA,
             "max_wait_ms": max_wait_ms,
             "isolation_level": isolation_level,
             "min_bytes": 1,
@@ -160,7 +157,7 @@ class HistoryConnection:
         Raises HistoryUnreadable.
         """
         found = await self.fetch(partition, offset, max_bytes)
-        if found.error == OFFSET_OUT_OF_RANGE:
+        if found.error == ProtocolError.OFFSET_OUT_OF_RANGE:
             earliest = await self.earliest(partition)
             if earliest > offset:
                 return await self.fetch(partition, earliest, max_bytes)
@@ -194,7 +191,7 @@ class HistoryConnection:
             for one, epoch in epochs.items()
         ]
         body: Body = {
-            "replica_id": _DEBUGGING,
+            "replica_id": DEBUGGING_REPLICA,
             "topics": [{"name": GROUP_TOPIC, "partitions": asked}],
         }
         answer = await self._ask(ApiKey.LIST_OFFSETS, body)

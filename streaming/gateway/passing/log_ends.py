@@ -15,11 +15,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from state.matrix import unpad
+from state.protocol_errors import ProtocolError
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.apis import ApiKey
 from streaming.wire.errors import WireError
+from streaming.wire.partition_reads import DEBUGGING_REPLICA, LATEST
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
@@ -28,10 +30,7 @@ Place = tuple[str, int]
 """Topic and partition."""
 
 NO_EPOCH = -1
-_DEBUGGING = -2  # FetchRequest.DEBUGGING_CONSUMER_ID, ListOffsetsRequest.DEBUGGING_REPLICA_ID
-_LATEST = -1
 _BEYOND_ALL = 2**63 - 1
-_OFFSET_OUT_OF_RANGE = 1
 _COMPARES_EPOCHS = (12, 12)
 """Versions of Fetch; the next one names topics by id."""
 _ASKED_AT_ONCE = 500
@@ -110,12 +109,12 @@ class LogEnds:
 
     async def _offsets(self, broker: int, places: Mapping[Place, int]) -> dict[Place, int]:
         """Return where logs end, of the partitions of which the broker says it."""
-        said = {"current_leader_epoch": -1, "timestamp": _LATEST}
+        said = {"current_leader_epoch": -1, "timestamp": LATEST}
         topics = [
             {"name": topic, "partitions": [{"partition_index": one, **said} for one in partitions]}
             for topic, partitions in _by_topic(places).items()
         ]
-        body: Body = {"replica_id": _DEBUGGING, "isolation_level": 0, "topics": topics}
+        body: Body = {"replica_id": DEBUGGING_REPLICA, "isolation_level": 0, "topics": topics}
         answer = await self._brokers.ask(self._listener, ApiKey.LIST_OFFSETS, body, broker)
         return {
             (topic["name"], one["partition_index"]): one["offset"]
@@ -163,7 +162,7 @@ class LogEnds:
             for topic, partitions in _by_topic(epochs).items()
         ]
         body: Body = {
-            "replica_id": _DEBUGGING,
+            "replica_id": DEBUGGING_REPLICA,
             "max_wait_ms": 0,
             "min_bytes": 0,
             "max_bytes": 0,
@@ -182,7 +181,7 @@ class LogEnds:
         return {
             place: one["error_code"] == 0
             for place, one in told.items()
-            if one["error_code"] in (0, _OFFSET_OUT_OF_RANGE)
+            if one["error_code"] in (0, ProtocolError.OFFSET_OUT_OF_RANGE)
         }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from state.protocol_errors import ProtocolError
 from streaming.wire.apis import ApiKey
 from streaming.wire.requests import decode_request
 from streaming.wire.responses import encode_response
@@ -15,7 +16,6 @@ from tests.unit.gateway.support import FakeCluster
 
 TOPIC = "t"
 LEADER_EPOCH = 21
-OFFSET_OUT_OF_RANGE = 1
 LOGS = {ApiKey.API_VERSIONS: (0, 4), ApiKey.LIST_OFFSETS: (0, 9), ApiKey.FETCH: (0, 17)}
 
 
@@ -38,7 +38,7 @@ class Replica:
         if self.error_of_fetch:
             return answer | {"error_code": self.error_of_fetch}
         if epoch > max(self.ends, default=-1):
-            return answer | {"error_code": OFFSET_OUT_OF_RANGE}
+            return answer | {"error_code": ProtocolError.OFFSET_OUT_OF_RANGE}
         known = max((one for one in self.ends if one <= epoch), default=-1)
         return answer | {"diverging_epoch": {"epoch": known, "end_offset": self.ends.get(known, 0)}}
 

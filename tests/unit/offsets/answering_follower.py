@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from state.protocol_errors import ProtocolError
 from streaming.offsets.batches import BatchRecord, encode_batch, spans, stamped
 from streaming.offsets.follower import UNKNOWN, EpochEnd
 from streaming.offsets.history import History
@@ -20,7 +21,6 @@ from tests.fixtures.waiting import WAIT_S
 from tests.unit.gateway.support import registration
 from tests.unit.offsets.support import OLDER, Led
 
-OFFSET_OUT_OF_RANGE = 1
 FENCED_LEADER_EPOCH = 74
 EARLIEST = -2
 ANY_REPLICA = -2
@@ -97,7 +97,7 @@ class Follower:
             end = self.ends[last_epoch]
             found["diverging_epoch"] = {"epoch": end.epoch, "end_offset": end.end_offset}
         elif last_epoch >= 0 or offset < self.start:
-            found["error_code"] = OFFSET_OUT_OF_RANGE
+            found["error_code"] = ProtocolError.OFFSET_OUT_OF_RANGE
         else:
             found["records"] = b"".join(
                 batch for at, batch in self.batches.items() if at + 1 >= offset

@@ -11,7 +11,6 @@ import pytest
 from state.protocol_errors import ProtocolError
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.consumer_reads import ANSWER_MAX_BYTES
-from streaming.offsets.history_connection import OFFSET_OUT_OF_RANGE
 from tests.unit.offsets.support import BATCH, FETCH_VERSION, OLDER, Led
 
 NOT_LED = ProtocolError.NOT_LEADER_OR_FOLLOWER
@@ -64,8 +63,10 @@ def test_what_is_safe_is_read_from_a_broker_in_sync() -> None:
         assert (said["error_code"], said["records"], said["high_watermark"]) == (0, BATCH, 10)
         assert (said["last_stable_offset"], said["log_start_offset"]) == (7, 1)
         assert led.followers.asked == [(0, 4, 1_000_000, COMMITTED)]
-        led.followers.error = OFFSET_OUT_OF_RANGE
-        assert (await led.read(0))["error_code"] == OFFSET_OUT_OF_RANGE, "it was cleaned away"
+        led.followers.error = ProtocolError.OFFSET_OUT_OF_RANGE
+        assert (await led.read(0))["error_code"] == ProtocolError.OFFSET_OUT_OF_RANGE, (
+            "it was cleaned away"
+        )
 
     run(scenario)
 
@@ -82,7 +83,7 @@ def test_what_is_not_safe_yet_is_waited_for() -> None:
         (said,) = await asking
         assert (said["records"], said["high_watermark"]) == (BATCH, 11)
         assert (await led.read(11))["records"] == b""
-        assert (await led.read(12))["error_code"] == OFFSET_OUT_OF_RANGE
+        assert (await led.read(12))["error_code"] == ProtocolError.OFFSET_OUT_OF_RANGE
 
     run(scenario)
 
@@ -90,7 +91,7 @@ def test_what_is_not_safe_yet_is_waited_for() -> None:
 def test_of_what_only_a_later_leader_can_have_the_client_asks_that_one() -> None:
     async def scenario(led: Reading) -> None:
         epoch = led.leader.logs[0].epoch
-        assert (await led.read(12))["error_code"] == OFFSET_OUT_OF_RANGE
+        assert (await led.read(12))["error_code"] == ProtocolError.OFFSET_OUT_OF_RANGE
         assert led.followers.asked == [(0, epoch)]
         led.followers.follow = False
         assert (await led.read(12))["error_code"] == NOT_LED

@@ -153,7 +153,9 @@ def test_what_a_broker_takes_for_committed_it_says_in_the_version_that_it_knows(
         history.epochs_told = False
         assert await history.committed(1, 0, 103) == 100
         follower.start = 104
-        with pytest.raises(HistoryUnreadable, match="partition 0 from 103: error 1"):
+        with pytest.raises(
+            HistoryUnreadable, match="partition 0 from 103: error OFFSET_OUT_OF_RANGE"
+        ):
             await history.committed(1, 0, 103)
 
     run(follower, scenario)
