@@ -43,6 +43,7 @@ from tests.e2e.random_logs import log_cluster_in, misdecided, options_for
 from tests.e2e.random_ours import Ours
 from tests.e2e.random_plan import (
     SHARES,
+    SHARES_OF_DEPRIORITIZING,
     SHARES_OF_HANGING,
     SHARES_OF_LOG_CLUSTER,
     SHARES_OF_ZOOKEEPER,
@@ -73,7 +74,8 @@ class More:
     """What comes beside: consumer groups that we coordinate; a ZooKeeper that goes away, and
     pauses, or one of its three servers that does; a standby, and processes that stand still; a
     cluster that has our logs; unclean elections that wait until it is known whose log ends last;
-    another inter-broker protocol, and versions of brokers, the first of which they begin with.
+    brokers that are to lead no more for a time; another inter-broker protocol, and versions of
+    brokers, the first of which they begin with.
     """
 
     groups: bool = False
@@ -82,6 +84,7 @@ class More:
     standby: bool = False
     log_cluster: bool = False
     recovery: bool = False
+    deprioritize: bool = False
     protocol: str = ""
     versions: tuple[str, ...] = ()
 
@@ -95,6 +98,8 @@ class More:
             shares |= SHARES_OF_HANGING
         if self.log_cluster:
             shares |= SHARES_OF_LOG_CLUSTER
+        if self.deprioritize:
+            shares |= SHARES_OF_DEPRIORITIZING
         return shares
 
 
@@ -272,6 +277,7 @@ def main() -> None:
     parser.add_argument("--standby", action="store_true", help="and processes that stand still")
     parser.add_argument("--log-cluster", action="store_true", help="it has our logs, and goes away")
     parser.add_argument("--recovery", action="store_true", help="log ends before unclean elections")
+    parser.add_argument("--deprioritize", action="store_true", help="some lead no more for a time")
     given = parsed(parser)
     more = More(
         given.groups,
@@ -280,6 +286,7 @@ def main() -> None:
         given.standby,
         given.log_cluster,
         given.recovery,
+        given.deprioritize,
         given.protocol,
         tuple(given.versions),
     )

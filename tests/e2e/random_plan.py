@@ -48,6 +48,7 @@ SHARES_OF_ZOOKEEPER = {
 }
 SHARES_OF_LOG_CLUSTER = {"kill log cluster": 4, "pause log cluster": 4}
 SHARES_OF_HANGING = {"pause job": 6, "pause front": 6}
+SHARES_OF_DEPRIORITIZING = {"deprioritize brokers": 6}
 LONGEST_OUTAGE_S = 9.0
 LONGEST_HANG_S = 25.0
 """Past the lease of the controller role, and any session."""
@@ -174,6 +175,9 @@ class Plan:
 
     def _set_cluster_config(self) -> dict[str, Any]:
         return {"unclean": self._random.choice([None, False, True])}
+
+    def _deprioritize_brokers(self) -> dict[str, Any]:
+        return {"brokers": sorted(self._random.sample(BROKERS, self._random.choice([0, 1, 1, 2])))}
 
     def _kill_broker(self) -> dict[str, Any] | None:
         return self._take_down("killed")

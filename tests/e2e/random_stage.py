@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kafka import KafkaAdminClient, TopicPartition, errors
 from kafka.errors import KafkaError
 
+from state.cluster.config import DEPRIORITIZED
 from streaming.demo.cluster import DemoCluster
 from streaming.process.polling import polls
 from streaming.zk.client import ZkSession
@@ -63,6 +64,7 @@ class Stage:
         self.session = session
         self.ours = ours
         self.down: set[int] = set()
+        self._cluster_config: dict[str, str] = {}
 
     def perform(self, operation: Operation) -> str:
         """Carry one operation out."""
@@ -129,16 +131,23 @@ class Stage:
         return self._ask(lambda admin: admin.elect_leaders(how, by_topic))
 
     def _set_topic_config(self, topic: str, unclean: bool | None) -> str:
-        return self._set_config("topics", topic, unclean)
-
-    def _set_cluster_config(self, unclean: bool | None) -> str:
-        return self._set_config("brokers", "<default>", unclean)
-
-    def _set_config(self, entity_type: str, name: str, unclean: bool | None) -> str:
-        if entity_type == "topics" and self.session.get(topic_path(name)) is None:
+        if self.session.get(topic_path(topic)) is None:
             return "no such topic"
         config = {} if unclean is None else {UNCLEAN: str(unclean).lower()}
-        put_config(self.session, entity_type, name, config)
+        put_config(self.session, "topics", topic, config)
+        return "done"
+
+    def _set_cluster_config(self, unclean: bool | None) -> str:
+        return self._change_cluster(UNCLEAN, None if unclean is None else str(unclean).lower())
+
+    def _deprioritize_brokers(self, brokers: Sequence[int]) -> str:
+        return self._change_cluster(DEPRIORITIZED, ",".join(map(str, brokers)) or None)
+
+    def _change_cluster(self, key: str, value: str | None) -> str:
+        self._cluster_config.pop(key, None)
+        if value is not None:
+            self._cluster_config[key] = value
+        put_config(self.session, "brokers", "<default>", self._cluster_config)
         return "done"
 
     def _kill_broker(self, broker: int) -> None:

@@ -22,7 +22,14 @@ GROUPS_MORE = More(groups=True, zookeeper=True)
 FROM_2_1 = ("2.1.1", "2.2.2", "3.9.2")
 FROM_2_4 = ("2.4.1", "2.5.1", "2.6.3", "2.7.2")
 FROM_2_7 = ("2.7.2", "2.8.2", "3.9.2")
-ALL_MORE = More(groups=True, zookeeper=True, standby=True, log_cluster=True, recovery=True)
+ALL_MORE = More(
+    groups=True,
+    zookeeper=True,
+    standby=True,
+    log_cluster=True,
+    recovery=True,
+    deprioritize=True,
+)
 alone = pytest.mark.parametrize("demo", [cluster_options(NO_MORE)], indirect=True)
 with_groups = pytest.mark.parametrize("demo", [cluster_options(GROUPS_MORE)], indirect=True)
 
