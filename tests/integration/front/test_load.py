@@ -73,6 +73,7 @@ def test_the_election_and_the_brokers_of_a_load(loaded):
         "config": {
             "unclean.leader.election.enable": False,
             "min.insync.replicas": 1,
+            "leader.deprioritized.list": "",
             "unclean.recovery.manager.enabled": False,
             "leader.recovery.supported": True,
             "delete.topic.enable": True,
