@@ -66,7 +66,7 @@ def on_elect_leaders_requested(
 def _elect(slot: Slot, changes: Changes, at: Rows, election_type: ElectionType) -> Int32s:
     """Elect for rows of one topic and return int32[k] error codes."""
     leader = slot.table.rows.leader[at]
-    preferred = preferred_replicas(slot)[at]
+    preferred = preferred_replicas(slot, at)
     needed = needs_election(election_type, leader, preferred, slot.brokers.live(leader))
     move_partitions(slot, changes, at[needed], PartitionState.ONLINE, _STRATEGY_OF[election_type])
     errors = np.where(changes.write[at], ProtocolError.NONE, NOT_ELECTED[election_type])

@@ -17,7 +17,7 @@ from enum import Enum, auto
 import numpy as np
 
 from state.decisions import Rule
-from state.matrix import NONE, Bools, Int32s, among, contains, first_where
+from state.matrix import NONE, Bools, Int32s, among, contains, first_ids, first_where
 from state.payloads.log_ends import LogEnds
 
 
@@ -50,7 +50,7 @@ def deprioritized(assignment: Int32s, ids: Sequence[int]) -> Bools:
 
 def preferred_replicas(assignment: Int32s, last: Bools) -> Int32s:
     """Return int32[n]: each partition's first replica, -1 where it has none."""
-    return _first(assignment, assignment != NONE, last)
+    return _first(assignment, assignment != NONE, last) if last.any() else first_ids(assignment)
 
 
 def _first(assignment: Int32s, able: Bools, last: Bools) -> Int32s:

@@ -18,7 +18,7 @@ from state.blocks import encode_block
 from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER, next_step
 from state.decisions import Decision, DecisionKind
 from state.events import Event
-from state.matrix import NONE, Bools, Int32s, first_ids
+from state.matrix import NONE, Bools, Int32s, Rows, first_ids
 from state.merge import first_of_brokers, merge_blocks
 from state.partitions import election
 from state.partitions.changes import Changes
@@ -41,7 +41,8 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
     brokers = np.unique(first[first != NONE])
     if len(brokers) == 0:
         return []
-    not_preferred = first[rows.has_state & counted & (rows.leader != preferred_replicas(slot))]
+    preferred = preferred_replicas(slot, np.arange(len(rows)))
+    not_preferred = first[rows.has_state & counted & (rows.leader != preferred)]
     columns = {
         "broker": brokers,
         "preferred": _counts(brokers, first),
@@ -69,10 +70,9 @@ def _proposals(slot: Slot, event: Event) -> list[Decision]:
     return [Decision(event.offset, DecisionKind.PROPOSE_ELECTIONS, body)]
 
 
-def preferred_replicas(slot: Slot) -> Int32s:
-    """Return int32[n]: the replica that each partition prefers, -1 where it has none."""
-    everything = np.arange(len(slot.table.rows))
-    return election.preferred_replicas(slot.table.rows.replicas, slot.deprioritized(everything))
+def preferred_replicas(slot: Slot, at: Rows) -> Int32s:
+    """Return int32[k]: the replica that each of the rows prefers, -1 where it has none."""
+    return election.preferred_replicas(slot.table.rows.replicas[at], slot.deprioritized(at))
 
 
 def _counts(
