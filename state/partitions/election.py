@@ -43,9 +43,9 @@ RULE_OF: Mapping[Strategy, Rule] = {
 _BELOW_ALL = -2
 
 
-def deprioritized(assignment: Int32s, ids: Sequence[int]) -> Bools:
-    """Return the mask `last` for ids of brokers, ascending."""
-    return among(assignment, np.array(ids, dtype=np.int32))
+def deprioritized(replicas: Int32s, ids: Sequence[int]) -> Bools:
+    """Return the mask `last`, shaped like the replicas, for ids of brokers, ascending."""
+    return among(replicas, np.array(ids, dtype=np.int32))
 
 
 def preferred_replicas(assignment: Int32s, last: Bools) -> Int32s:

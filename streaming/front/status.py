@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 
 from state.blocks import Column
-from state.matrix import among, any_in_row, lengths
+from state.matrix import any_in_row, lengths
 from state.partitions import election
 from state.partitions.table import NO_LEADER
 from streaming.front.clock import Clock
@@ -170,7 +170,8 @@ def _partition_counts(image: ClusterImage, deprioritized: Sequence[int]) -> dict
     if not len(image):
         return dict.fromkeys(_PARTITION_COUNTS, 0) | dict.fromkeys(_LEADERLESS_COUNTS, stateless)
     columns = image.columns
-    leader, ids = columns["leader"], np.array(deprioritized, dtype=np.int32)
+    leader = columns["leader"]
+    led_last = election.deprioritized(leader, deprioritized)
     in_sync = lengths(columns["isr"])
     assigned = lengths(columns["replicas"])
     return {
@@ -178,7 +179,7 @@ def _partition_counts(image: ClusterImage, deprioritized: Sequence[int]) -> dict
         "leaderless": stateless + int(np.count_nonzero(leader == NO_LEADER)),
         "under_replicated": int(np.count_nonzero(in_sync < assigned)),
         "imbalanced": _imbalanced(columns, deprioritized),
-        "led_by_deprioritized": int(np.count_nonzero(among(leader, ids))),
+        "led_by_deprioritized": int(np.count_nonzero(led_last)),
     }
 
 

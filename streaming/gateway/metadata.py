@@ -35,9 +35,9 @@ class Metadata:
     creates them or not as it is set up.
 
     While no node is known, before the first image, the connection is closed: clients ask another
-    node then. librdkafka (2.10 to 2.16) forgets every node that an answer does not name, the ones
-    it began with too, and never asks again after one that names none, as a broker gives that just
-    started; after one that names this node alone, all clients would forget the brokers.
+    node then. librdkafka (seen with 2.16) forgets every node that an answer does not name, the ones
+    it began with too, and may never ask again after one that names none, as a broker gives that
+    just started; after one that names this node alone, all clients would forget the brokers.
     """
 
     def __init__(

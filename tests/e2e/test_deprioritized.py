@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -117,8 +116,9 @@ def test_an_administrator_moves_them_together_and_what_is_broken_changes_nothing
 ) -> None:
     with relieved(tmp_path) as it:
         it.configure("--add-config", f"{LIST}=[1,x]")
-        broken = partial(it.cluster.status)
-        wait_for("its refusal", lambda: broken()["counters"].get("broken_configs", 0) >= 1)
+        wait_for(
+            "its refusal", lambda: it.cluster.status()["counters"].get("broken_configs", 0) >= 1
+        )
         it.configure("--add-config", f"{LIST}=[1,3]")
         wait_for("the list", lambda: it.led_by_deprioritized() > 0)
         elect = ("--election-type", "preferred", "--all-topic-partitions")
