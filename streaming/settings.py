@@ -79,8 +79,8 @@ def _with_rules_there_are(rules: str) -> str:
 PORT_MAX = 65_535
 _SUPPORTED = r"(2\.[0-8]|3\.[0-9])"
 _N = "[1-9][0-9]*"
-PLAIN = "PLAIN"
-_MECHANISM = "(PLAIN|SCRAM-SHA-256|SCRAM-SHA-512)"
+PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+_MECHANISM = f"({PLAIN}|SCRAM-SHA-256|SCRAM-SHA-512|{OAUTHBEARER})"
 _PROTOCOL = "(SASL_)?(PLAINTEXT|SSL)"
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1  # of Kafka's types INT and LONG
 Positive = Annotated[int, Field(ge=1, le=INT_MAX)]
@@ -114,12 +114,19 @@ ProtocolMap = Annotated[
     ),
     AfterValidator(_each_listener_once),
 ]
+Url = Annotated[
+    str,
+    Field(
+        pattern=r"^((https?|file)://\S+)?$",
+        description="a URL that begins with https://, http:// or file://, or nothing",
+    ),
+]
 Mechanisms = Annotated[
     str,
     Field(
         pattern=rf"^({_MECHANISM}(,{_MECHANISM})*)?$",
-        description="PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512, separated by commas, each once, or"
-        " nothing",
+        description="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER, separated by commas, each"
+        " once, or nothing",
     ),
     AfterValidator(_all_different),
 ]
@@ -252,8 +259,19 @@ class Settings(BaseModel):
     ssl_truststore_location: File
     ssl_client_auth: Literal["required", "requested", "none"]
     ssl_endpoint_identification_algorithm: Literal["https", ""]
-    sasl_mechanism_inter_broker_protocol: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", ""]
+    sasl_mechanism_inter_broker_protocol: Literal[
+        "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", ""
+    ]
     sasl_enabled_mechanisms: Mechanisms
+    sasl_oauthbearer_token_endpoint_url: Url
+    sasl_oauthbearer_jwks_endpoint_url: Url
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: PositiveLong
+    sasl_oauthbearer_expected_audience: Names
+    sasl_oauthbearer_expected_issuer: Name
+    sasl_oauthbearer_sub_claim_name: Annotated[
+        str, Field(pattern=r"^\S+$", description="a name without spaces")
+    ]
+    sasl_oauthbearer_clock_skew_seconds: Annotated[int, Field(ge=0, le=INT_MAX)]
     java_security_auth_login_config: File
     authorizer_class_name: Literal[
         "kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer", ""
@@ -344,6 +362,11 @@ class Settings(BaseModel):
         """
         ours = self.sasl_mechanism_inter_broker_protocol
         return tuple((self.sasl_enabled_mechanisms or ours).split(",")) if ours else ()
+
+    @property
+    def expected_audience(self) -> tuple[str, ...]:
+        """For one of whom a token has to be."""
+        return tuple(filter(None, self.sasl_oauthbearer_expected_audience.split(",")))
 
     @property
     def super_user_principals(self) -> frozenset[str]:

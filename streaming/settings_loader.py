@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from streaming.errors import ConfigurationError
-from streaming.settings import PORT_MAX, Mode, Settings, known_keys
+from streaming.settings import OAUTHBEARER, PORT_MAX, Mode, Settings, known_keys
 
 ENVIRONMENT_PREFIX = "HELMSTREAM_"
 _GROUPS_SINCE = (2, 1)
@@ -66,6 +66,7 @@ def load_settings(
     _check_hidden(settings)
     _check_tls(settings)
     _check_sasl(settings)
+    _check_bearer(settings)
     _check_rights(settings)
     _check_zookeeper(settings)
     _check_groups(settings)
@@ -125,7 +126,7 @@ def _check_sasl(settings: Settings) -> None:
     mechanism = settings.sasl_mechanism_inter_broker_protocol
     if mechanism and not settings.java_security_auth_login_config:
         raise ConfigurationError(
-            f"sasl.mechanism.inter.broker.protocol = {mechanism} needs a name and a password: set"
+            f"sasl.mechanism.inter.broker.protocol = {mechanism} needs a name and a secret: set"
             " java.security.auth.login.config to a JAAS file with a section KafkaServer, as the"
             " brokers have it"
         )
@@ -144,6 +145,35 @@ def _check_sasl(settings: Settings) -> None:
             "is about SASL, in which this node has no name: set"
             " sasl.mechanism.inter.broker.protocol to the mechanism by which it tells brokers who"
             " it is, or leave it empty",
+        )
+
+
+def _check_bearer(settings: Settings) -> None:
+    keys_url = settings.sasl_oauthbearer_jwks_endpoint_url
+    token_url = settings.sasl_oauthbearer_token_endpoint_url
+    if OAUTHBEARER not in settings.sasl_mechanisms:
+        _refuse(
+            {
+                "sasl.oauthbearer.token.endpoint.url": token_url,
+                "sasl.oauthbearer.jwks.endpoint.url": keys_url,
+                "sasl.oauthbearer.expected.audience": settings.sasl_oauthbearer_expected_audience,
+                "sasl.oauthbearer.expected.issuer": settings.sasl_oauthbearer_expected_issuer,
+            },
+            "is about OAUTHBEARER, by which nobody may come: add it to sasl.enabled.mechanisms, or"
+            " leave this out",
+        )
+    elif not keys_url:
+        raise ConfigurationError(
+            "sasl.oauthbearer.jwks.endpoint.url is empty, and who comes by OAUTHBEARER has a token"
+            " of which it has to be known who signed it: set it to the URL of the issuer's keys, as"
+            " brokers with OAuthBearerValidatorCallbackHandler have it"
+        )
+    ours = settings.sasl_mechanism_inter_broker_protocol == OAUTHBEARER
+    if ours and not token_url:
+        raise ConfigurationError(
+            "sasl.oauthbearer.token.endpoint.url is empty, and this node tells brokers by"
+            " OAUTHBEARER who it is: set it to the URL that gives out tokens, as brokers with"
+            " OAuthBearerLoginCallbackHandler have it"
         )
 
 

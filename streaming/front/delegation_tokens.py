@@ -13,7 +13,8 @@ from typing import TypeVar
 from streaming.front.last_read import LastRead
 from streaming.front.short_session import changed
 from streaming.security.delegation_tokens import DelegationToken, token_credential, token_hmac
-from streaming.security.sasl_server import Identity, TokenLogin
+from streaming.security.identity import Identity
+from streaming.security.sasl_server import TokenLogin
 from streaming.settings import Settings
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import NodeMissing, RequestFailed, ZooKeeperError

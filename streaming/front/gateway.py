@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from pydantic import SecretStr
 
@@ -27,12 +28,15 @@ from streaming.gateway.serving import Rights
 from streaming.process.open_files import admissible_connections
 from streaming.security.authorizer import Authorizer
 from streaming.security.connector import Connector
-from streaming.security.credentials import plain_users
+from streaming.security.credentials import issuer_context, plain_users
+from streaming.security.identity import SaslServer
 from streaming.security.mapping_rules import MappingRule, mapping_rules
+from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
+from streaming.security.oauthbearer.signing_keys import SigningKeys
 from streaming.security.protocols import configured_listeners
 from streaming.security.sasl_server import CredentialOf, Sasl, TokenOf
 from streaming.security.tls import server_context
-from streaming.settings import Settings, known_keys
+from streaming.settings import OAUTHBEARER, Settings, known_keys
 from streaming.settings_loader import gateway_ports
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
@@ -62,6 +66,7 @@ def listener_addresses(
             credential_of,
             token_of,
             settings.connections_max_reauth_ms,
+            _bearer(settings, listener),
         )
 
     return [
@@ -75,6 +80,26 @@ def listener_addresses(
         )
         for (name, protocol), port in zip(protocols.items(), ports, strict=True)
     ]
+
+
+def _bearer(settings: Settings, listener: str) -> Callable[[], SaslServer] | None:
+    """Return what returns what finds out who comes to a listener with a token of an issuer, None
+    where nobody may; raises ConfigurationError.
+    """
+    if OAUTHBEARER not in settings.sasl_mechanisms:
+        return None
+    keys = SigningKeys(
+        settings.sasl_oauthbearer_jwks_endpoint_url,
+        settings.sasl_oauthbearer_jwks_endpoint_refresh_ms,
+        issuer_context(settings, listener),
+    )
+    expected = Expected(
+        settings.expected_audience,
+        settings.sasl_oauthbearer_expected_issuer,
+        settings.sasl_oauthbearer_sub_claim_name,
+        settings.sasl_oauthbearer_clock_skew_seconds,
+    )
+    return partial(BearerServer, TokenValidator(keys, expected))
 
 
 def node_config(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from streaming.security.sasl_server import Undecided
+from streaming.security.identity import Undecided
 from streaming.settings import Settings
 from streaming.zk.errors import AuthenticationFailed, ZooKeeperError
 from streaming.zk.opening import reader_of

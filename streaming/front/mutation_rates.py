@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from streaming.front.last_read import LastRead
 from streaming.gateway.mutation_quotas import Entity, Rate
-from streaming.security.sasl_server import Undecided
+from streaming.security.identity import Undecided
 from streaming.settings import Settings
 from streaming.zk.multiread import read_many
 from streaming.zk.reader import ZkReader

@@ -22,7 +22,8 @@ from streaming.gateway.calls import (
     shortened,
 )
 from streaming.process.wall_clock import wall_clock_ms
-from streaming.security.sasl_server import Identity, Refused, Sasl, SaslServer, Undecided
+from streaming.security.identity import Identity, Refused, SaslServer, Undecided
+from streaming.security.sasl_server import Sasl
 from streaming.wire.apis import ApiKey
 from streaming.wire.passing import request_prefix
 from streaming.wire.requests import Request, decode_request

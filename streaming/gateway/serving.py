@@ -16,6 +16,7 @@ from streaming.gateway.ports import ClusterView
 from streaming.gateway.rights.guard import Guard
 from streaming.security.acls import Client
 from streaming.security.authorizer import Authorizer
+from streaming.security.identity import Identity
 from streaming.security.mapping_rules import MappingRule
 from streaming.security.principals import (
     ANONYMOUS,
@@ -23,7 +24,7 @@ from streaming.security.principals import (
     certified_principal,
     java_address,
 )
-from streaming.security.sasl_server import Identity, Sasl
+from streaming.security.sasl_server import Sasl
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,28 @@ Names and passwords are in the JAAS file that brokers have too (java.security.au
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ssl
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from streaming.errors import ConfigurationError
 from streaming.keyfiles.jaas import JaasError, LoginModule, Sections, parse_jaas
-from streaming.settings import PLAIN, Settings
+from streaming.keyfiles.pem import load_trusted, new_client_context
+from streaming.security.oauthbearer.own_tokens import ClientLogin, OwnTokens
+from streaming.settings import OAUTHBEARER, PLAIN, Settings
 
 _FILE = "java.security.auth.login.config"
 _BROKERS, _ZOOKEEPER = "KafkaServer", "Client"
-_PLAIN_MODULE, _SCRAM_MODULE, _DIGEST_MODULE = (
+_PLAIN_MODULE, _SCRAM_MODULE, _BEARER_MODULE, _DIGEST_MODULE = (
     "PlainLoginModule",
     "ScramLoginModule",
+    "OAuthBearerLoginModule",
     "DigestLoginModule",
 )
+_MODULES = {PLAIN: _PLAIN_MODULE, OAUTHBEARER: _BEARER_MODULE}
+"""By mechanism; of the others the module is that of SCRAM."""
+_TRUSTED = "ssl.truststore.location"
 _USER_PREFIX = "user_"
 DIGEST_MD5 = "DIGEST-MD5"
 """The mechanism by which ZooKeeper learns names and passwords."""
@@ -27,11 +34,16 @@ DIGEST_MD5 = "DIGEST-MD5"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who we are, by which mechanism, and the proof."""
+    """Who we are, by which mechanism, and the proof.
+
+    token: returns the present one of an issuer, where it is the proof and not the password; blocks
+    and raises as `OwnTokens.get`.
+    """
 
     mechanism: str
     user: str
     password: str = field(repr=False)
+    token: Callable[[], str] | None = field(default=None, repr=False)
 
 
 def own_credentials(settings: Settings) -> Credentials | None:
@@ -43,10 +55,11 @@ def own_credentials(settings: Settings) -> Credentials | None:
     mechanism = settings.sasl_mechanism_inter_broker_protocol
     if not mechanism:
         return None
-    wanted = _PLAIN_MODULE if mechanism == PLAIN else _SCRAM_MODULE
+    wanted = _MODULES.get(mechanism, _SCRAM_MODULE)
     for module in _of_brokers(_sections(settings), settings.controller_listener):
         if module.name == wanted:
-            return _credentials(settings, mechanism, module)
+            found = _by_token if mechanism == OAUTHBEARER else _credentials
+            return found(settings, mechanism, module)
     raise _unusable(
         settings,
         f"its section {_BROKERS} has no {wanted}, which sasl.mechanism.inter.broker.protocol ="
@@ -67,6 +80,18 @@ def plain_users(settings: Settings, listener: str) -> Mapping[str, str]:
     }
 
 
+def issuer_context(settings: Settings, listener: str) -> ssl.SSLContext:
+    """Return with what issuers of tokens for a listener are asked by HTTPS: they are trusted as the
+    module's ssl.truststore.location says, or this machine does (JaasOptionsUtils). Raises
+    ConfigurationError.
+    """
+    modules = _of_brokers(_sections(settings), listener)
+    trusted = [one.options.get(_TRUSTED, "") for one in modules if one.name == _BEARER_MODULE]
+    context = new_client_context("https")
+    load_trusted(context, f"{_BEARER_MODULE}'s {_TRUSTED}", (trusted or [""])[0])
+    return context
+
+
 def zookeeper_credentials(settings: Settings) -> Credentials | None:
     """Return under whose name ZooKeeper is asked, None if the file has no section for it.
 
@@ -84,6 +109,8 @@ def zookeeper_credentials(settings: Settings) -> Credentials | None:
 def check_credentials(settings: Settings) -> None:
     """Raise ConfigurationError when the file is missing, or lacks what the settings need of it."""
     own_credentials(settings)
+    if OAUTHBEARER in settings.sasl_mechanisms:
+        issuer_context(settings, settings.controller_listener)
     by_password = zookeeper_credentials(settings)
     named = settings.zookeeper_ssl_keystore_location or by_password
     if settings.zookeeper_set_acl and not named:
@@ -113,8 +140,21 @@ def _sections(settings: Settings) -> Sections:
 
 
 def _credentials(settings: Settings, mechanism: str, module: LoginModule) -> Credentials:
+    user, password = _given(settings, module, "username", "password")
+    return Credentials(mechanism, user, password)
+
+
+def _by_token(settings: Settings, mechanism: str, module: LoginModule) -> Credentials:
+    client, secret = _given(settings, module, "clientId", "clientSecret")
+    login = ClientLogin(client, secret, module.options.get("scope", ""))
+    trusted = issuer_context(settings, settings.controller_listener)
+    tokens = OwnTokens(settings.sasl_oauthbearer_token_endpoint_url, login, trusted)
+    return Credentials(mechanism, client, secret, tokens.get)
+
+
+def _given(settings: Settings, module: LoginModule, *names: str) -> list[str]:
     try:
-        return Credentials(mechanism, module.options["username"], module.options["password"])
+        return [module.options[name] for name in names]
     except KeyError as error:
         raise _unusable(settings, f"its {module.name} has no {error.args[0]}") from error
 
@@ -123,6 +163,7 @@ def _unusable(settings: Settings, reason: str) -> ConfigurationError:
     return ConfigurationError(
         f"{_FILE} = {settings.java_security_auth_login_config!r} cannot be used ({reason});"
         f" allowed: a JAAS file as brokers have it, with username and password of a {_PLAIN_MODULE}"
-        f" or {_SCRAM_MODULE} in section {_BROKERS}, and of a {_DIGEST_MODULE} in section"
-        f" {_ZOOKEEPER} where ZooKeeper wants to know who connects"
+        f" or {_SCRAM_MODULE}, or clientId and clientSecret of an {_BEARER_MODULE}, in section"
+        f" {_BROKERS}, and username and password of a {_DIGEST_MODULE} in section {_ZOOKEEPER}"
+        " where ZooKeeper wants to know who connects"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from scramp import ScramClient, ScramException
 
@@ -32,7 +32,7 @@ class NotAuthenticated(ConnectionError):
 async def authenticate(connection: Exchange, ours: Credentials) -> float:
     """Say who we are, and return for how many seconds that is good, infinity as a rule (KIP-368).
 
-    Raises NotAuthenticated, OSError and WireError.
+    Raises NotAuthenticated, OSError (an issuer that fails, too) and WireError.
     """
     mechanism = ours.mechanism
     refused = f"with {mechanism} as user {ours.user!r}"
@@ -40,9 +40,9 @@ async def authenticate(connection: Exchange, ours: Credentials) -> float:
     if answer["error_code"]:
         spoken = ", ".join(answer["mechanisms"])
         raise NotAuthenticated(f"refused {refused}: the broker takes {spoken}")
-    conversation = _plain(ours) if mechanism == PLAIN else _scram(ours)
+    conversation = _conversation(ours)
     heard, lifetime_ms = None, 0
-    # To salt a password takes milliseconds, for which nobody else should wait.
+    # To salt a password takes milliseconds, and an issuer longer; nobody else should wait for it.
     while (token := await asyncio.to_thread(_said, conversation, heard, ours.user)) is not None:
         answer = await _ask(connection, ApiKey.SASL_AUTHENTICATE, {"auth_bytes": token})
         if answer["error_code"]:
@@ -59,6 +59,18 @@ def _said(conversation: Conversation, heard: bytes | None, user: str) -> bytes |
         return None
     except (ScramException, UnicodeDecodeError) as error:
         raise NotAuthenticated(f"the broker and user {user!r} do not agree: {error}") from error
+
+
+def _conversation(ours: Credentials) -> Conversation:
+    if ours.token is not None:
+        return _bearer(ours.token)
+    return _plain(ours) if ours.mechanism == PLAIN else _scram(ours)
+
+
+def _bearer(token: Callable[[], str]) -> Conversation:
+    """RFC 7628: who is refused hears why, and agrees."""
+    if (yield f"n,,\x01auth=Bearer {token()}\x01\x01".encode()):
+        yield b"\x01"
 
 
 def _plain(ours: Credentials) -> Conversation:

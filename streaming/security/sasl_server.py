@@ -6,13 +6,14 @@ import hmac
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from scramp import ScramException, ScramMechanism
 
+from streaming.security.identity import Identity, Refused, SaslServer
 from streaming.security.principals import user_principal
 from streaming.security.scram import ScramCredential
-from streaming.settings import PLAIN
+from streaming.settings import OAUTHBEARER, PLAIN
 
 _PLAIN_PARTS = 3
 _GS2_HEADER = "n,,"
@@ -27,18 +28,6 @@ CredentialOf: TypeAlias = Callable[[str, str], Awaitable[ScramCredential | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """Who somebody turned out to be: a principal such as User:alice.
-
-    by_token: by a delegation token of its. end_ms: until when, by the wall clock, None for ever.
-    """
-
-    principal: str
-    by_token: bool = False
-    end_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class TokenLogin:
     """What a delegation token has to be proved by, and who it then stands for."""
 
@@ -50,31 +39,14 @@ TokenOf: TypeAlias = Callable[[str, str], Awaitable[TokenLogin | None]]
 """Gets a mechanism and a token's id, returns None if there is none; raises Undecided."""
 
 
-class Refused(Exception):
-    """Somebody is not who it says it is; the message is for our log only."""
-
-
-class Undecided(Exception):
-    """It cannot be found out now; the message says why."""
-
-
-class SaslServer(Protocol):
-    """One client's side of whom is being found out; identity: once it is complete."""
-
-    identity: Identity | None
-
-    async def respond(self, token: bytes) -> bytes:
-        """Return the answer to what the client said; raises Refused and Undecided."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Sasl:
     """How clients of a listener say who they are: mechanisms, who may come in by PLAIN with which
     password, and where credentials for SCRAM are.
 
     token_of: where delegation tokens are, None where they are not taken. session_max_ms: after how
-    long they have to say it again (connections.max.reauth.ms), 0 for never.
+    long they have to say it again (connections.max.reauth.ms), 0 for never. bearer: returns what
+    finds out who one client is by OAUTHBEARER, None without that mechanism.
     """
 
     mechanisms: tuple[str, ...]
@@ -82,11 +54,15 @@ class Sasl:
     credential_of: CredentialOf
     token_of: TokenOf | None = None
     session_max_ms: int = 0
+    bearer: Callable[[], SaslServer] | None = None
 
     def server(self, mechanism: str) -> SaslServer:
         """Return what finds out who one client is, by one of the mechanisms."""
         if mechanism == PLAIN:
             return PlainServer(self.plain_users)
+        if mechanism == OAUTHBEARER:
+            assert self.bearer is not None
+            return self.bearer()
         return ScramServer(mechanism, self.credential_of, self.token_of)
 
     def session_ms(self, identity: Identity, now_ms: int) -> int | None:

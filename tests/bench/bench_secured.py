@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import ssl
 import sys
 import tempfile
 import time
@@ -17,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from streaming.gateway.server import Listener
@@ -24,16 +26,20 @@ from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, Reso
 from streaming.security.authorizer import Authorizer
 from streaming.security.connector import Connector
 from streaming.security.credentials import Credentials
+from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
+from streaming.security.oauthbearer.signing_keys import SigningKeys
 from streaming.security.principals import ANONYMOUS
 from streaming.security.sasl_server import Sasl
 from streaming.security.scram import ScramCredential
 from streaming.security.tls import client_context, server_context
+from streaming.settings import OAUTHBEARER
 from streaming.settings_loader import load_settings
 from streaming.wire.apis import ApiKey
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.exchange import CLIENT_ID, Exchange
 from streaming.wire.requests import encode_request
 from tests.fixtures.certificates import Authority
+from tests.fixtures.token_issuer import TokenIssuer
 from tests.unit.gateway.support import running
 from tests.unit.security.support import credential
 
@@ -41,6 +47,7 @@ ROUNDS = 9
 CONNECTIONS = 20
 REQUESTS = 500
 TOPICS = 5_000
+HOUR_MS = 3_600_000
 USER, PASSWORD = "alice", "wonder"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 CREDENTIALS = {mechanism: credential(mechanism, PASSWORD) for mechanism in MECHANISMS[1:]}
@@ -92,8 +99,12 @@ async def cases(folder: Path, stack: AsyncExitStack) -> dict[str, Case]:
     key, trusted = authority.keystore("node"), authority.trusted
     given = [f"ssl.keystore.location={key}", f"ssl.truststore.location={trusted}"]
     settings = load_settings(overrides=given, environment={})
-    sasl = Sasl(MECHANISMS, {USER: PASSWORD}, known)
-    client = client_context(settings)
+    issuer = stack.enter_context(TokenIssuer())
+    keys = SigningKeys(issuer.keys_url, HOUR_MS, ssl.create_default_context())
+    validator = TokenValidator(keys, Expected((), "", "sub", 0))
+    mechanisms = (*MECHANISMS, OAUTHBEARER)
+    sasl = Sasl(mechanisms, {USER: PASSWORD}, known, bearer=partial(BearerServer, validator))
+    client, token = client_context(settings), issuer.token(USER)
 
     async def started(
         listener: Listener, connector: Connector, rights: Authorizer | None = None
@@ -116,8 +127,9 @@ async def cases(folder: Path, stack: AsyncExitStack) -> dict[str, Case]:
         "super_user": await started(listener(), Connector(), authorizer(ANONYMOUS)),
         "tls": await started(listener(tls=True), Connector(client)),
     }
-    for mechanism in MECHANISMS:
-        ours = Credentials(mechanism, USER, PASSWORD)
+    for mechanism in mechanisms:
+        proof = (lambda: token) if mechanism == OAUTHBEARER else None
+        ours = Credentials(mechanism, USER, PASSWORD, proof)
         found[mechanism] = await started(listener(named=True), Connector(ours=ours))
     ours = Credentials(MECHANISMS[-1], USER, PASSWORD)
     secured = Connector(client, ours)

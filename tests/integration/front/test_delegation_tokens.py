@@ -11,7 +11,7 @@ import pytest
 from streaming.front import last_read
 from streaming.front.delegation_tokens import ZkDelegationTokens, ignored_tokens
 from streaming.security.delegation_tokens import DelegationToken
-from streaming.security.sasl_server import Identity, Undecided
+from streaming.security.identity import Identity, Undecided
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from streaming.zk.znodes.delegation_tokens import (

@@ -16,7 +16,7 @@ import pytest
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.front.scram_credentials import ZkScramCredentials
 from streaming.front.user_configs import ZkUserConfigs
-from streaming.security.sasl_server import Undecided
+from streaming.security.identity import Undecided
 from streaming.security.scram import ScramCredential, credential_text
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings

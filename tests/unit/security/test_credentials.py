@@ -11,6 +11,7 @@ from streaming.security.credentials import (
     DIGEST_MD5,
     Credentials,
     check_credentials,
+    issuer_context,
     own_credentials,
     plain_users,
     zookeeper_credentials,
@@ -26,6 +27,10 @@ PLAIN = {"PlainLoginModule": login("node", "hush", node="hush", alice="a")}
 SCRAM = {"ScramLoginModule": login("cluster", "hash")}
 DIGEST = {"DigestLoginModule": login("kafka", "to-zookeeper")}
 BY_PLAIN = "sasl.mechanism.inter.broker.protocol=PLAIN"
+BEARER = {"OAuthBearerLoginModule": {"clientId": "node", "clientSecret": "hush"}}
+BY_BEARER = "sasl.mechanism.inter.broker.protocol=OAUTHBEARER"
+KEYS = "sasl.oauthbearer.jwks.endpoint.url=https://issuer/keys"
+TOKENS = "sasl.oauthbearer.token.endpoint.url=https://issuer/token"
 BY_SCRAM = "sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512"
 
 
@@ -56,6 +61,61 @@ def test_our_name_is_the_mechanisms(tmp_path: Path) -> None:
     assert "hush" not in repr(own_credentials(given))
 
 
+def test_a_token_is_got_with_the_secret_of_a_client(tmp_path: Path) -> None:
+    issuer = Authority(tmp_path / "issuer")
+    options = BEARER["OAuthBearerLoginModule"] | {"ssl.truststore.location": str(issuer.trusted)}
+    sections = {"KafkaServer": PLAIN | {"OAuthBearerLoginModule": options}}
+    given = settings(tmp_path, sections, BY_BEARER, KEYS, TOKENS)
+    check_credentials(given)
+    ours = own_credentials(given)
+    assert ours is not None and ours.token is not None
+    assert ours == Credentials("OAUTHBEARER", "node", "hush", ours.token)
+    assert "hush" not in repr(ours)
+    (trusted,) = issuer_context(given, "CLIENT").get_ca_certs()
+    assert trusted["subject"] == trusted["issuer"]
+
+
+def test_who_only_takes_tokens_needs_no_secret(tmp_path: Path) -> None:
+    both = "sasl.enabled.mechanisms=PLAIN,OAUTHBEARER"
+    given = settings(tmp_path, {"KafkaServer": PLAIN}, BY_PLAIN, both, KEYS)
+    check_credentials(given)
+    assert own_credentials(given) == Credentials("PLAIN", "node", "hush")
+
+
+def test_whom_an_issuer_is_trusted_by_has_to_be_there(tmp_path: Path) -> None:
+    options = BEARER["OAuthBearerLoginModule"] | {"ssl.truststore.location": "/none.pem"}
+    sections = {"KafkaServer": {"OAuthBearerLoginModule": options}}
+    given = settings(tmp_path, sections, BY_BEARER, KEYS, TOKENS)
+    with pytest.raises(ConfigurationError) as caught:
+        check_credentials(given)
+    named = "OAuthBearerLoginModule's ssl.truststore.location = '/none.pem' cannot be used"
+    assert str(caught.value).startswith(named)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "reason"),
+    [
+        ([BY_BEARER, TOKENS], r"^sasl\.oauthbearer\.jwks\.endpoint\.url is empty, and who comes"),
+        ([BY_BEARER, KEYS], r"^sasl\.oauthbearer\.token\.endpoint\.url is empty, and this node"),
+        ([BY_PLAIN, KEYS], r"^sasl\.oauthbearer\.jwks\.endpoint\.url is about OAUTHBEARER"),
+        ([TOKENS], r"^sasl\.oauthbearer\.token\.endpoint\.url is about OAUTHBEARER, by which"),
+        (
+            [BY_PLAIN, "sasl.oauthbearer.expected.audience=kafka"],
+            r"^sasl\.oauthbearer\.expected\.audience is about OAUTHBEARER",
+        ),
+        (
+            [BY_BEARER, KEYS, "sasl.oauthbearer.token.endpoint.url=issuer/token"],
+            "allowed is a URL that begins with https://, http:// or file://",
+        ),
+    ],
+)
+def test_urls_of_issuers_are_there_or_not_needed(
+    tmp_path: Path, overrides: list[str], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        settings(tmp_path, {"KafkaServer": BEARER | PLAIN}, *overrides)
+
+
 def test_a_listener_may_have_a_section_of_its_own(tmp_path: Path) -> None:
     inner = {"PlainLoginModule": login("inner", "other", bob="b")}
     sections = {"KafkaServer": PLAIN, "internal.KafkaServer": inner}
@@ -74,6 +134,11 @@ def test_a_listener_may_have_a_section_of_its_own(tmp_path: Path) -> None:
             {"KafkaServer": {"PlainLoginModule": {"username": "x"}}},
             [BY_PLAIN],
             "its PlainLoginModule has no password",
+        ),
+        (
+            {"KafkaServer": {"OAuthBearerLoginModule": {"clientId": "x"}}},
+            [BY_BEARER, KEYS, TOKENS],
+            "its OAuthBearerLoginModule has no clientSecret",
         ),
         ({"Client": PLAIN}, [], "its section Client has no DigestLoginModule"),
         (
@@ -115,13 +180,13 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "reason"),
     [
-        (BY_PLAIN, r"PLAIN needs a name and a password: set java\.security\.auth\.login\.config"),
+        (BY_PLAIN, r"PLAIN needs a name and a secret: set java\.security\.auth\.login\.config"),
         ("sasl.enabled.mechanisms=PLAIN", r"sasl\.enabled\.mechanisms is about SASL, in which"),
         ("listener.security.protocol.map=C:SASL_PLAINTEXT", "protocol.map is about SASL"),
         ("listener.security.protocol.map=C:SASL_SSL", "protocol.map is about TLS"),
         ("sasl.mechanism.inter.broker.protocol=GSSAPI", "allowed are PLAIN, SCRAM-SHA-256"),
-        ("sasl.enabled.mechanisms=PLAIN,PLAIN", "allowed is PLAIN, SCRAM-SHA-256 and SCRAM"),
-        ("sasl.enabled.mechanisms=GSSAPI", "allowed is PLAIN, SCRAM-SHA-256 and SCRAM"),
+        ("sasl.enabled.mechanisms=PLAIN,PLAIN", "allowed is PLAIN, SCRAM-SHA-256, SCRAM"),
+        ("sasl.enabled.mechanisms=GSSAPI", "allowed is PLAIN, SCRAM-SHA-256, SCRAM"),
         ("zookeeper.set.acl=true", "java.security.auth.login.config to a JAAS file"),
     ],
 )

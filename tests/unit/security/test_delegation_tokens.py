@@ -17,7 +17,8 @@ from streaming.gateway.server import Listener
 from streaming.security.acls import Acl, AclTable, Operation, Pattern, ResourceType
 from streaming.security.authorizer import Authorizer
 from streaming.security.delegation_tokens import DelegationToken, token_credential, token_hmac
-from streaming.security.sasl_server import Identity, Sasl, TokenLogin
+from streaming.security.identity import Identity
+from streaming.security.sasl_server import Sasl, TokenLogin
 from streaming.security.scram import DIGESTS
 from streaming.wire.apis import ApiKey
 from tests.unit.gateway.support import TERMS, Client, FakeTokens, Rig, running

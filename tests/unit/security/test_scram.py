@@ -10,7 +10,8 @@ import pytest
 
 from streaming.gateway.calls import HangUp, NotAuthenticated
 from streaming.gateway.login import Login
-from streaming.security.sasl_server import Refused, Sasl, ScramServer, Undecided
+from streaming.security.identity import Refused, Undecided
+from streaming.security.sasl_server import Sasl, ScramServer
 from streaming.security.scram import (
     DIGESTS,
     ScramCredential,

@@ -9,7 +9,8 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway import login
-from streaming.security.sasl_server import Identity, Sasl
+from streaming.security.identity import Identity
+from streaming.security.sasl_server import Sasl
 from streaming.wire.apis import ApiKey
 from tests.unit.gateway.support import Client
 from tests.unit.security.test_delegation_tokens import NAMED, World, token_of, with_tokens
