@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.fixtures.certificates",  # before log_cluster, which imports it
     "tests.fixtures.zookeeper",
     "tests.fixtures.kafka",
+    "tests.fixtures.key_distribution",
     "tests.fixtures.log_cluster",
     "tests.fixtures.stub_brokers",
     "tests.fixtures.signal_handlers",

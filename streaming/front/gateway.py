@@ -28,16 +28,19 @@ from streaming.gateway.serving import Rights
 from streaming.process.open_files import admissible_connections
 from streaming.security.authorizer import Authorizer
 from streaming.security.connector import Connector
-from streaming.security.credentials import issuer_context, plain_users
+from streaming.security.credentials import issuer_context, kerberos_acceptor, plain_users
 from streaming.security.identity import SaslServer
+from streaming.security.kerberos.names import name_rules
+from streaming.security.kerberos.server import GssServer
 from streaming.security.mapping_rules import MappingRule, mapping_rules
 from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
 from streaming.security.oauthbearer.signing_keys import SigningKeys
 from streaming.security.protocols import configured_listeners
 from streaming.security.sasl_server import CredentialOf, Sasl, TokenOf
 from streaming.security.tls import server_context
-from streaming.settings import OAUTHBEARER, Settings, known_keys
-from streaming.settings_loader import gateway_ports
+from streaming.setting_checks import gateway_ports
+from streaming.setting_types import GSSAPI, OAUTHBEARER
+from streaming.settings import Settings, known_keys
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
 _BIND_TIMEOUT_S = 10.0
@@ -66,7 +69,7 @@ def listener_addresses(
             credential_of,
             token_of,
             settings.connections_max_reauth_ms,
-            _bearer(settings, listener),
+            _further_mechanisms(settings, listener),
         )
 
     return [
@@ -82,12 +85,20 @@ def listener_addresses(
     ]
 
 
-def _bearer(settings: Settings, listener: str) -> Callable[[], SaslServer] | None:
-    """Return what returns what finds out who comes to a listener with a token of an issuer, None
-    where nobody may; raises ConfigurationError.
+def _further_mechanisms(settings: Settings, listener: str) -> dict[str, Callable[[], SaslServer]]:
+    """Return by mechanism what returns what finds out who comes to a listener by a token of an
+    issuer or a ticket; raises ConfigurationError.
     """
-    if OAUTHBEARER not in settings.sasl_mechanisms:
-        return None
+    found: dict[str, Callable[[], SaslServer]] = {}
+    if OAUTHBEARER in settings.sasl_mechanisms:
+        found[OAUTHBEARER] = partial(BearerServer, _token_validator(settings, listener))
+    if GSSAPI in settings.sasl_mechanisms:
+        rules = name_rules(settings.sasl_kerberos_principal_to_local_rules)
+        found[GSSAPI] = partial(GssServer, kerberos_acceptor(settings, listener), rules)
+    return found
+
+
+def _token_validator(settings: Settings, listener: str) -> TokenValidator:
     keys = SigningKeys(
         settings.sasl_oauthbearer_jwks_endpoint_url,
         settings.sasl_oauthbearer_jwks_endpoint_refresh_ms,
@@ -99,7 +110,7 @@ def _bearer(settings: Settings, listener: str) -> Callable[[], SaslServer] | Non
         settings.sasl_oauthbearer_sub_claim_name,
         settings.sasl_oauthbearer_clock_skew_seconds,
     )
-    return partial(BearerServer, TokenValidator(keys, expected))
+    return TokenValidator(keys, expected)
 
 
 def node_config(

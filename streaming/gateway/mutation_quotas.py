@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import ReplyBody
-from streaming.settings import INT_MAX
+from streaming.setting_types import INT_MAX
 
 logger = logging.getLogger(__name__)
 

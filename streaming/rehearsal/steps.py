@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from streaming.errors import ConfigurationError
-from streaming.settings import INT_MAX
+from streaming.setting_types import INT_MAX
 
 _RACK = "rack:"
 

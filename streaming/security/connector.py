@@ -8,7 +8,8 @@ import asyncio
 import ssl
 
 from streaming.security.addresses import connect
-from streaming.security.credentials import Credentials, own_credentials
+from streaming.security.conversation import Credentials
+from streaming.security.credentials import own_credentials
 from streaming.security.sasl_client import authenticate
 from streaming.security.tls import client_context
 from streaming.settings import Settings
@@ -55,7 +56,7 @@ class Connector:
         connection = Exchange(*streams, answer_max_bytes)
         if protocol.sasl and self._ours is not None:
             try:
-                connection.end_after(await authenticate(connection, self._ours))
+                connection.end_after(await authenticate(connection, self._ours, end.host))
             except BaseException:
                 connection.abort()
                 raise

@@ -5,45 +5,39 @@ Names and passwords are in the JAAS file that brokers have too (java.security.au
 
 from __future__ import annotations
 
+import os
 import ssl
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from streaming.errors import ConfigurationError
 from streaming.keyfiles.jaas import JaasError, LoginModule, Sections, parse_jaas
 from streaming.keyfiles.pem import load_trusted, new_client_context
+from streaming.security.conversation import Credentials
+from streaming.security.kerberos.client import kerberos_conversation
+from streaming.security.kerberos.jgss import Jgss, shared_jgss
 from streaming.security.oauthbearer.own_tokens import ClientLogin, OwnTokens
-from streaming.settings import OAUTHBEARER, PLAIN, Settings
+from streaming.setting_types import GSSAPI, OAUTHBEARER, PLAIN
+from streaming.settings import Settings
 
 _FILE = "java.security.auth.login.config"
 _BROKERS, _ZOOKEEPER = "KafkaServer", "Client"
-_PLAIN_MODULE, _SCRAM_MODULE, _BEARER_MODULE, _DIGEST_MODULE = (
+_PLAIN_MODULE, _SCRAM_MODULE, _BEARER_MODULE, _KERBEROS_MODULE, _DIGEST_MODULE = (
     "PlainLoginModule",
     "ScramLoginModule",
     "OAuthBearerLoginModule",
+    "Krb5LoginModule",
     "DigestLoginModule",
 )
-_MODULES = {PLAIN: _PLAIN_MODULE, OAUTHBEARER: _BEARER_MODULE}
+_MODULES = {PLAIN: _PLAIN_MODULE, OAUTHBEARER: _BEARER_MODULE, GSSAPI: _KERBEROS_MODULE}
 """By mechanism; of the others the module is that of SCRAM."""
 _TRUSTED = "ssl.truststore.location"
 _USER_PREFIX = "user_"
+_ZOOKEEPER_SERVICE = "zookeeper"
+"""Java's default of zookeeper.sasl.client.username: the first part of ZooKeeper's principal."""
 DIGEST_MD5 = "DIGEST-MD5"
 """The mechanism by which ZooKeeper learns names and passwords."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Who we are, by which mechanism, and the proof.
-
-    token: returns the present one of an issuer, where it is the proof and not the password; blocks
-    and raises as `OwnTokens.get`.
-    """
-
-    mechanism: str
-    user: str
-    password: str = field(repr=False)
-    token: Callable[[], str] | None = field(default=None, repr=False)
 
 
 def own_credentials(settings: Settings) -> Credentials | None:
@@ -58,7 +52,7 @@ def own_credentials(settings: Settings) -> Credentials | None:
     wanted = _MODULES.get(mechanism, _SCRAM_MODULE)
     for module in _of_brokers(_sections(settings), settings.controller_listener):
         if module.name == wanted:
-            found = _by_token if mechanism == OAUTHBEARER else _credentials
+            found = _OWN.get(mechanism, _credentials)
             return found(settings, mechanism, module)
     raise _unusable(
         settings,
@@ -92,6 +86,15 @@ def issuer_context(settings: Settings, listener: str) -> ssl.SSLContext:
     return context
 
 
+def kerberos_acceptor(settings: Settings, listener: str) -> Jgss:
+    """Return what has the key for tickets of who comes to a listener; raises ConfigurationError."""
+    for module in _of_brokers(_sections(settings), listener):
+        if module.name == _KERBEROS_MODULE:
+            return _jgss(settings, module)
+    reason = f"its section {_BROKERS} has no {_KERBEROS_MODULE}, which who comes by GSSAPI takes"
+    raise _unusable(settings, reason)
+
+
 def zookeeper_credentials(settings: Settings) -> Credentials | None:
     """Return under whose name ZooKeeper is asked, None if the file has no section for it.
 
@@ -103,7 +106,10 @@ def zookeeper_credentials(settings: Settings) -> Credentials | None:
     for module in modules:
         if module.name == _DIGEST_MODULE:
             return _credentials(settings, DIGEST_MD5, module)
-    raise _unusable(settings, f"its section {_ZOOKEEPER} has no {_DIGEST_MODULE}")
+        if module.name == _KERBEROS_MODULE:
+            return _by_ticket(settings, module, _ZOOKEEPER_SERVICE)
+    reason = f"its section {_ZOOKEEPER} has no {_DIGEST_MODULE} and no {_KERBEROS_MODULE}"
+    raise _unusable(settings, reason)
 
 
 def check_credentials(settings: Settings) -> None:
@@ -111,6 +117,8 @@ def check_credentials(settings: Settings) -> None:
     own_credentials(settings)
     if OAUTHBEARER in settings.sasl_mechanisms:
         issuer_context(settings, settings.controller_listener)
+    if GSSAPI in settings.sasl_mechanisms:
+        kerberos_acceptor(settings, settings.controller_listener)
     by_password = zookeeper_credentials(settings)
     named = settings.zookeeper_ssl_keystore_location or by_password
     if settings.zookeeper_set_acl and not named:
@@ -149,7 +157,33 @@ def _by_token(settings: Settings, mechanism: str, module: LoginModule) -> Creden
     login = ClientLogin(client, secret, module.options.get("scope", ""))
     trusted = issuer_context(settings, settings.controller_listener)
     tokens = OwnTokens(settings.sasl_oauthbearer_token_endpoint_url, login, trusted)
-    return Credentials(mechanism, client, secret, tokens.get)
+    return Credentials(mechanism, client, begin=tokens.conversation)
+
+
+def _by_service_ticket(settings: Settings, _: str, module: LoginModule) -> Credentials:
+    service = settings.sasl_kerberos_service_name or module.options.get("serviceName", "")
+    if not service:
+        reason = f"its {module.name} has no serviceName, and sasl.kerberos.service.name is empty"
+        raise _unusable(settings, reason)
+    return _by_ticket(settings, module, service)
+
+
+def _by_ticket(settings: Settings, module: LoginModule, service: str) -> Credentials:
+    begin = partial(kerberos_conversation, _jgss(settings, module), service)
+    return Credentials(GSSAPI, module.options.get("principal", ""), begin=begin)
+
+
+_OWN = {OAUTHBEARER: _by_token, GSSAPI: _by_service_ticket}
+"""By mechanism; of the others the proof is a password."""
+
+
+def _jgss(settings: Settings, module: LoginModule) -> Jgss:
+    """Return what logs in by a module; raises ConfigurationError when its key cannot be read."""
+    keytab = module.options.get("keyTab", "").removeprefix("FILE:")
+    if keytab and not os.access(keytab, os.R_OK):
+        raise _unusable(settings, f"keyTab {keytab!r} of its {module.name} cannot be read")
+    options = tuple(sorted(module.options.items()))
+    return shared_jgss(options, settings.java_security_krb5_conf)
 
 
 def _given(settings: Settings, module: LoginModule, *names: str) -> list[str]:
@@ -163,7 +197,8 @@ def _unusable(settings: Settings, reason: str) -> ConfigurationError:
     return ConfigurationError(
         f"{_FILE} = {settings.java_security_auth_login_config!r} cannot be used ({reason});"
         f" allowed: a JAAS file as brokers have it, with username and password of a {_PLAIN_MODULE}"
-        f" or {_SCRAM_MODULE}, or clientId and clientSecret of an {_BEARER_MODULE}, in section"
-        f" {_BROKERS}, and username and password of a {_DIGEST_MODULE} in section {_ZOOKEEPER}"
-        " where ZooKeeper wants to know who connects"
+        f" or {_SCRAM_MODULE}, clientId and clientSecret of an {_BEARER_MODULE}, or a"
+        f" {_KERBEROS_MODULE}, in section {_BROKERS}, and username and password of a"
+        f" {_DIGEST_MODULE}, or a {_KERBEROS_MODULE}, in section {_ZOOKEEPER} where ZooKeeper wants"
+        " to know who connects"
     )

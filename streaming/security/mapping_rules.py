@@ -1,12 +1,43 @@
-"""What the names in certificates are made into (KIP-371, SslPrincipalMapper)."""
+"""What the names in certificates are made into (KIP-371, SslPrincipalMapper), and how Java's
+regular expressions make one text of another.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _RULE = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))?\s*(?:,|$)")
 _BACK_REFERENCE = re.compile(r"\\(.)|\$([0-9]+)")
+
+
+def in_case(name: str, case: str) -> str:
+    """Return a name in lower case (L), upper case (U), or as it is."""
+    return {"L": name.lower(), "U": name.upper()}.get(case, name)
+
+
+def replaced_by(replacement: str) -> Callable[[re.Match[str]], str]:
+    """Return what makes a replacement in Java's form ($1, and \\ before what is meant literally) of
+    a match; a group that there is not stands for itself.
+    """
+
+    def replaced(match: re.Match[str]) -> str:
+        groups = match.re.groups
+
+        def part(found: re.Match[str]) -> str:
+            if found[1] is not None:
+                return found[1]
+            digits = found[2]
+            used = 1
+            while used < len(digits) and int(digits[: used + 1]) <= groups:
+                used += 1
+            number, rest = int(digits[:used]), digits[used:]
+            return (match[number] or "") + rest if number <= groups else found[0]
+
+        return _BACK_REFERENCE.sub(part, replacement)
+
+    return replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,24 +54,7 @@ class MappingRule:
             return name
         if not self.pattern.fullmatch(name):
             return None
-        found = self.pattern.sub(self._replaced, name)
-        return {"L": found.lower(), "U": found.upper()}.get(self.case, found)
-
-    def _replaced(self, match: re.Match[str]) -> str:
-        """Return the replacement; a group that there is not stands for itself."""
-        groups = match.re.groups
-
-        def part(found: re.Match[str]) -> str:
-            if found[1] is not None:
-                return found[1]
-            digits = found[2]
-            used = 1
-            while used < len(digits) and int(digits[: used + 1]) <= groups:
-                used += 1
-            number, rest = int(digits[:used]), digits[used:]
-            return (match[number] or "") + rest if number <= groups else found[0]
-
-        return _BACK_REFERENCE.sub(part, self.replacement)
+        return in_case(self.pattern.sub(replaced_by(self.replacement), name), self.case)
 
 
 def mapping_rules(text: str) -> tuple[MappingRule, ...]:

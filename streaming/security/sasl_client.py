@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 
 from scramp import ScramClient, ScramException
 
-from streaming.security.credentials import Credentials
-from streaming.settings import PLAIN
+from streaming.security.conversation import Conversation, Credentials
+from streaming.setting_types import PLAIN
 from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.exchange import CLIENT_ID, Exchange
 from streaming.wire.requests import encode_request
@@ -21,18 +21,19 @@ _AUTHENTICATE_VERSION = 2
 _USED = 0.85
 """Of a lifetime, which began before we heard of it; the least part that Kafka takes."""
 
-Conversation = Generator[bytes, bytes, None]
-"""What a client says by turns with what it hears."""
+_THREADS = ThreadPoolExecutor(8, "sasl")
+"""To salt a password takes milliseconds, an issuer that is away longer: nobody else should wait."""
 
 
 class NotAuthenticated(ConnectionError):
     """A broker does not take us for who we say we are; the message says what it said."""
 
 
-async def authenticate(connection: Exchange, ours: Credentials) -> float:
+async def authenticate(connection: Exchange, ours: Credentials, host: str) -> float:
     """Say who we are, and return for how many seconds that is good, infinity as a rule (KIP-368).
 
-    Raises NotAuthenticated, OSError (an issuer that fails, too) and WireError.
+    host: where the connection goes to. Raises NotAuthenticated, OSError (an issuer that fails, too)
+    and WireError.
     """
     mechanism = ours.mechanism
     refused = f"with {mechanism} as user {ours.user!r}"
@@ -40,10 +41,10 @@ async def authenticate(connection: Exchange, ours: Credentials) -> float:
     if answer["error_code"]:
         spoken = ", ".join(answer["mechanisms"])
         raise NotAuthenticated(f"refused {refused}: the broker takes {spoken}")
-    conversation = _conversation(ours)
+    conversation = _conversation(ours, host)
     heard, lifetime_ms = None, 0
-    # To salt a password takes milliseconds, and an issuer longer; nobody else should wait for it.
-    while (token := await asyncio.to_thread(_said, conversation, heard, ours.user)) is not None:
+    in_thread = asyncio.get_running_loop().run_in_executor
+    while (token := await in_thread(_THREADS, _said, conversation, heard, ours.user)) is not None:
         answer = await _ask(connection, ApiKey.SASL_AUTHENTICATE, {"auth_bytes": token})
         if answer["error_code"]:
             raise NotAuthenticated(f"refused {refused}: {answer['error_message']}")
@@ -61,16 +62,10 @@ def _said(conversation: Conversation, heard: bytes | None, user: str) -> bytes |
         raise NotAuthenticated(f"the broker and user {user!r} do not agree: {error}") from error
 
 
-def _conversation(ours: Credentials) -> Conversation:
-    if ours.token is not None:
-        return _bearer(ours.token)
+def _conversation(ours: Credentials, host: str) -> Conversation:
+    if ours.begin is not None:
+        return ours.begin(host)
     return _plain(ours) if ours.mechanism == PLAIN else _scram(ours)
-
-
-def _bearer(token: Callable[[], str]) -> Conversation:
-    """RFC 7628: who is refused hears why, and agrees."""
-    if (yield f"n,,\x01auth=Bearer {token()}\x01\x01".encode()):
-        yield b"\x01"
 
 
 def _plain(ours: Credentials) -> Conversation:

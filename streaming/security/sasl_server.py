@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from scramp import ScramException, ScramMechanism
@@ -13,7 +13,7 @@ from scramp import ScramException, ScramMechanism
 from streaming.security.identity import Identity, Refused, SaslServer
 from streaming.security.principals import user_principal
 from streaming.security.scram import ScramCredential
-from streaming.settings import OAUTHBEARER, PLAIN
+from streaming.setting_types import PLAIN
 
 _PLAIN_PARTS = 3
 _GS2_HEADER = "n,,"
@@ -45,8 +45,8 @@ class Sasl:
     password, and where credentials for SCRAM are.
 
     token_of: where delegation tokens are, None where they are not taken. session_max_ms: after how
-    long they have to say it again (connections.max.reauth.ms), 0 for never. bearer: returns what
-    finds out who one client is by OAUTHBEARER, None without that mechanism.
+    long they have to say it again (connections.max.reauth.ms), 0 for never. others: by mechanism,
+    what returns what finds out who one client is, where that takes more.
     """
 
     mechanisms: tuple[str, ...]
@@ -54,15 +54,14 @@ class Sasl:
     credential_of: CredentialOf
     token_of: TokenOf | None = None
     session_max_ms: int = 0
-    bearer: Callable[[], SaslServer] | None = None
+    others: Mapping[str, Callable[[], SaslServer]] = field(default_factory=dict)
 
     def server(self, mechanism: str) -> SaslServer:
         """Return what finds out who one client is, by one of the mechanisms."""
         if mechanism == PLAIN:
             return PlainServer(self.plain_users)
-        if mechanism == OAUTHBEARER:
-            assert self.bearer is not None
-            return self.bearer()
+        if mechanism in self.others:
+            return self.others[mechanism]()
         return ScramServer(mechanism, self.credential_of, self.token_of)
 
     def session_ms(self, identity: Identity, now_ms: int) -> int | None:

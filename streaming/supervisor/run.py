@@ -15,8 +15,8 @@ from streaming.preflight import check_bindable, check_log_clusters, check_zookee
 from streaming.process.stop_signals import on_stop_signal
 from streaming.security.credentials import check_credentials
 from streaming.security.tls import check_tls
+from streaming.setting_checks import gateway_ports
 from streaming.settings import Settings
-from streaming.settings_loader import gateway_ports
 from streaming.spark.local_fs import fetch_local_fs_jar
 from streaming.starting.job_lock import JobLock
 from streaming.supervisor.embedded import EmbeddedCluster

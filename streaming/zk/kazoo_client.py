@@ -11,7 +11,7 @@ from kazoo.exceptions import AuthFailedError, ConnectionDropped
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 
-from streaming.security.credentials import Credentials
+from streaming.security.kerberos.jgss import GssFailed
 from streaming.zk.errors import WriteRefused
 from streaming.zk.host_addresses import Address, HostAddresses
 
@@ -62,11 +62,6 @@ class ImpatientHandler(SequentialThreadingHandler):
         return [*waiting, *(one for one in found[0] if one not in waiting)], *found[1:]
 
 
-def sasl_options(ours: Credentials) -> dict[str, str]:
-    """Return who we are as kazoo takes it."""
-    return {"mechanism": ours.mechanism, "username": ours.user, "password": ours.password}
-
-
 class _ImpatientConnection(ConnectionHandler):
     """kazoo's connection, with that bound also on a server that takes the connection but does not
     say whether the session goes on, as one that is starting or stuck may.
@@ -74,7 +69,8 @@ class _ImpatientConnection(ConnectionHandler):
     There is none for a new session: nothing is lost by waiting, and servers agree on it first.
 
     A server that refuses a password hangs up, and so does one that dies. kazoo gives up for good
-    then; where the password was good once, it is the latter.
+    then; where the password was good once, it is the latter. Where Kerberos gives us no ticket, it
+    was not ZooKeeper that refused.
 
     Names are resolved within that bound too, once they were before.
     """
@@ -101,9 +97,11 @@ class _ImpatientConnection(ConnectionHandler):
         try:
             super()._authenticate_with_sasl(host, self._bounded(timeout))
         except AuthFailedError as error:
-            if self._was_known:
-                raise ConnectionDropped(str(error)) from error
-            raise
+            if isinstance(error.__cause__, GssFailed):
+                self.logger.warning("Kerberos has no ticket for ZooKeeper: %s", error.__cause__)
+            elif not self._was_known:
+                raise
+            raise ConnectionDropped(str(error)) from error
         self._was_known = True
 
     def _bounded(self, timeout: float) -> float:

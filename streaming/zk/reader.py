@@ -16,7 +16,7 @@ from typing import Any, Self
 from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState
 from kazoo.security import ACL, Id
 
-from streaming.security.credentials import Credentials
+from streaming.security.conversation import Credentials
 from streaming.zk.errors import (
     AuthenticationFailed,
     ConnectionLost,
@@ -25,14 +25,10 @@ from streaming.zk.errors import (
     ZooKeeperError,
     ZooKeeperUnreachable,
 )
-from streaming.zk.kazoo_client import (
-    ImpatientClient,
-    ImpatientHandler,
-    ReadingClient,
-    sasl_options,
-)
+from streaming.zk.kazoo_client import ImpatientClient, ImpatientHandler, ReadingClient
 from streaming.zk.ops import OPEN_ACL, Acl
 from streaming.zk.pending import Pending
+from streaming.zk.sasl import sasl_options
 from streaming.zk.types import SessionState, WatchEvent, WatchKind, ZNode
 
 logger = logging.getLogger(__name__)

@@ -25,14 +25,15 @@ from streaming.gateway.server import Listener
 from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, ResourceType
 from streaming.security.authorizer import Authorizer
 from streaming.security.connector import Connector
-from streaming.security.credentials import Credentials
+from streaming.security.conversation import Credentials
+from streaming.security.oauthbearer.own_tokens import ClientLogin, OwnTokens
 from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
 from streaming.security.oauthbearer.signing_keys import SigningKeys
 from streaming.security.principals import ANONYMOUS
 from streaming.security.sasl_server import Sasl
 from streaming.security.scram import ScramCredential
 from streaming.security.tls import client_context, server_context
-from streaming.settings import OAUTHBEARER
+from streaming.setting_types import OAUTHBEARER
 from streaming.settings_loader import load_settings
 from streaming.wire.apis import ApiKey
 from streaming.wire.endpoints import Endpoint
@@ -99,12 +100,14 @@ async def cases(folder: Path, stack: AsyncExitStack) -> dict[str, Case]:
     key, trusted = authority.keystore("node"), authority.trusted
     given = [f"ssl.keystore.location={key}", f"ssl.truststore.location={trusted}"]
     settings = load_settings(overrides=given, environment={})
-    issuer = stack.enter_context(TokenIssuer())
+    issuer = stack.enter_context(TokenIssuer({USER: PASSWORD}))
     keys = SigningKeys(issuer.keys_url, HOUR_MS, ssl.create_default_context())
     validator = TokenValidator(keys, Expected((), "", "sub", 0))
     mechanisms = (*MECHANISMS, OAUTHBEARER)
-    sasl = Sasl(mechanisms, {USER: PASSWORD}, known, bearer=partial(BearerServer, validator))
-    client, token = client_context(settings), issuer.token(USER)
+    others = {OAUTHBEARER: partial(BearerServer, validator)}
+    sasl = Sasl(mechanisms, {USER: PASSWORD}, known, others=others)
+    client = client_context(settings)
+    tokens = OwnTokens(issuer.token_url, ClientLogin(USER, PASSWORD), ssl.create_default_context())
 
     async def started(
         listener: Listener, connector: Connector, rights: Authorizer | None = None
@@ -128,8 +131,8 @@ async def cases(folder: Path, stack: AsyncExitStack) -> dict[str, Case]:
         "tls": await started(listener(tls=True), Connector(client)),
     }
     for mechanism in mechanisms:
-        proof = (lambda: token) if mechanism == OAUTHBEARER else None
-        ours = Credentials(mechanism, USER, PASSWORD, proof)
+        begin = tokens.conversation if mechanism == OAUTHBEARER else None
+        ours = Credentials(mechanism, USER, PASSWORD, begin)
         found[mechanism] = await started(listener(named=True), Connector(ours=ours))
     ours = Credentials(MECHANISMS[-1], USER, PASSWORD)
     secured = Connector(client, ours)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaException, Producer
 from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 
@@ -85,6 +86,27 @@ class Member(threading.Thread):
         self._ended.set()
         self.join(_JOIN_S)
         self._client.close()
+
+
+@contextmanager
+def producing(client: Mapping[str, Any], brokers: Sequence[str]) -> Iterator[None]:
+    """Have records come all the time; client: how librdkafka connects."""
+    producer = Producer({**client, "bootstrap.servers": ",".join(brokers)})
+    ended = threading.Event()
+
+    def produce() -> None:
+        while not ended.wait(0.05):
+            producer.produce(TOPIC, b"")
+            producer.poll(0)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    assert producer.flush(_JOIN_S) == 0
 
 
 class PythonClient:

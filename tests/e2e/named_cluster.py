@@ -17,8 +17,8 @@ from scramp import ScramMechanism
 from streaming.front.user_configs import ZkUserConfigs
 from streaming.security.scram import ScramCredential, credential_text
 from streaming.settings_loader import load_settings
-from tests.e2e.real_cluster import Kind, RealCluster, running
-from tests.e2e.securing import OFFSETS, SECURED, pem
+from tests.e2e.real_cluster import RealCluster
+from tests.e2e.sasl_cluster import sasl_cluster
 from tests.e2e.shared import Shared
 from tests.fixtures.certificates import Authority
 from tests.fixtures.jaas import jaas_file, login
@@ -103,27 +103,7 @@ def named_cluster(
         "sasl.mechanism.inter.broker.protocol": SCRAM,
         **shared,
     }
-    config = {
-        "listener.security.protocol.map": f"CLIENT:PLAINTEXT,{SECURED}:SASL_SSL",
-        **OFFSETS,
-        **sasl,
-    }
-    java = [f"-Djava.security.auth.login.config={jaas}"]
-    kinds = {
-        id_: Kind(config=config | pem(authority, f"broker-{id_}"), jvm_options=java)
-        for id_ in (1, 2, 3)
-    }
-    settings = {
-        **sasl,
-        "gateway.listeners": "",  # those of the brokers, as they have them
-        "ssl.keystore.location": authority.keystore("helmstream"),
-        "ssl.truststore.location": authority.trusted,
-        "java.security.auth.login.config": jaas,
-        "groups.takeover.enable": "true",
-        "group.initial.rebalance.delay.ms": "0",
-    }
-    given = [f"{key}={value}" for key, value in settings.items()]
-    return running(folder, kinds, given, spark=False, zookeeper=zookeeper)
+    return sasl_cluster(folder, authority, jaas, sasl, zookeeper=zookeeper)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ of which end while the tests run.
 from __future__ import annotations
 
 import ssl
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,17 +18,23 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from tests.e2e.group_clients import TOPIC, JavaClient, Member, PythonClient, RdClient
-from tests.e2e.real_cluster import OURS, Kind, RealCluster, running
+from tests.e2e.group_clients import (
+    TOPIC,
+    JavaClient,
+    Member,
+    PythonClient,
+    RdClient,
+    producing,
+)
+from tests.e2e.real_cluster import OURS, RealCluster
+from tests.e2e.sasl_cluster import sasl_cluster
 from tests.e2e.securing import (
-    OFFSETS,
     SECURED,
     brokers,
     create,
     drive,
     gateway,
     leave_to_brokers,
-    pem,
     read_in_turns,
 )
 from tests.e2e.shared import Shared
@@ -137,30 +142,12 @@ def _cluster(
         "super.users": "User:cluster;User:alice;User:ANONYMOUS",
     }
     handlers = f"listener.name.{SECURED.lower()}.oauthbearer.sasl"
-    config = {
-        "listener.security.protocol.map": f"CLIENT:PLAINTEXT,{SECURED}:SASL_SSL",
+    of_brokers = {
         f"{handlers}.login.callback.handler.class": _LOGIN,
         f"{handlers}.server.callback.handler.class": _VALIDATOR,
-        **OFFSETS,
         **_AT_ONCE,
-        **shared,
     }
-    java = [f"-Djava.security.auth.login.config={jaas}"]
-    kinds = {
-        id_: Kind(config=config | pem(authority, f"broker-{id_}"), jvm_options=java)
-        for id_ in (1, 2, 3)
-    }
-    settings = {
-        **shared,
-        "gateway.listeners": "",  # those of the brokers, as they have them
-        "ssl.keystore.location": authority.keystore("helmstream"),
-        "ssl.truststore.location": authority.trusted,
-        "java.security.auth.login.config": jaas,
-        "groups.takeover.enable": "true",
-        "group.initial.rebalance.delay.ms": "0",
-    }
-    given = [f"{key}={value}" for key, value in settings.items()]
-    return running(folder, kinds, given, spark=False)
+    return sasl_cluster(folder, authority, jaas, shared, of_brokers=of_brokers)
 
 
 @pytest.fixture(scope="module")
@@ -219,27 +206,6 @@ def test_librdkafka_reads_and_commits_by_tokens(tokened: Tokened, tmp_path: Path
         consumer.close()
 
 
-@contextmanager
-def _producing(tokened: Tokened) -> Iterator[None]:
-    """Have records come all the time, by a client whose tokens end, too."""
-    client = tokened.librdkafka() | {"bootstrap.servers": ",".join(brokers(tokened.cluster))}
-    producer, ended = Producer(client), threading.Event()
-
-    def produce() -> None:
-        while not ended.wait(0.05):
-            producer.produce(TOPIC, b"")
-            producer.poll(0)
-
-    thread = threading.Thread(target=produce)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-    assert producer.flush(120) == 0
-
-
 def test_members_go_on_when_their_tokens_end(tokened: Tokened, tmp_path: Path) -> None:
     create(tokened.cluster, tmp_path, TOPIC, tokened.java())
     tools = KafkaTools(NEW, [], tmp_path)
@@ -250,7 +216,7 @@ def test_members_go_on_when_their_tokens_end(tokened: Tokened, tmp_path: Path) -
         Member("of-librdkafka", RdClient(at, "of-librdkafka", **tokened.librdkafka())),
         Member("of-java", JavaClient(at, "of-java", tmp_path, "--consumer.config", str(config))),
     ]
-    with _producing(tokened):
+    with producing(tokened.librdkafka(), at):
         for member in members:
             member.start()
         try:

@@ -13,7 +13,7 @@ from jwt.types import Options
 from streaming.security.identity import Identity, Refused
 from streaming.security.oauthbearer.signing_keys import SigningKey, SigningKeys
 from streaming.security.principals import user_principal
-from streaming.settings import LONG_MAX
+from streaming.setting_types import LONG_MAX
 
 _FIRST_MESSAGE = re.compile(
     r"n,(a=(?P<for>([^\0=,]|=2C|=3D)+))?,\x01(?P<pairs>([A-Za-z]+=[!-~ \t\r\n]+\x01)*)\x01"

@@ -15,7 +15,8 @@ from streaming.cli import app
 from streaming.errors import ConfigurationError
 from streaming.front.addresses import check_announced_host
 from streaming.front.controller_role import RolePhase
-from streaming.settings_loader import NOT_SETTINGS, gateway_ports, load_settings
+from streaming.setting_checks import gateway_ports
+from streaming.settings_loader import NOT_SETTINGS, load_settings
 
 Instruction = tuple[str, str]
 

@@ -10,8 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from streaming.errors import ConfigurationError
+from streaming.setting_checks import gateway_ports
 from streaming.settings import Settings, known_keys
-from streaming.settings_loader import allowed_values, conf_source, gateway_ports, load_settings
+from streaming.settings_loader import allowed_values, conf_source, load_settings
 
 KEY_LINE = re.compile(r'^"(?P<key>[^"]+)" = (?P<value>.+)$')
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from streaming.errors import ConfigurationError
+from streaming.security.conversation import Credentials
 from streaming.security.credentials import (
     DIGEST_MD5,
-    Credentials,
     check_credentials,
     issuer_context,
+    kerberos_acceptor,
     own_credentials,
     plain_users,
     zookeeper_credentials,
@@ -31,6 +32,9 @@ BEARER = {"OAuthBearerLoginModule": {"clientId": "node", "clientSecret": "hush"}
 BY_BEARER = "sasl.mechanism.inter.broker.protocol=OAUTHBEARER"
 KEYS = "sasl.oauthbearer.jwks.endpoint.url=https://issuer/keys"
 TOKENS = "sasl.oauthbearer.token.endpoint.url=https://issuer/token"
+BY_TICKET = "sasl.mechanism.inter.broker.protocol=GSSAPI"
+SERVICE = "sasl.kerberos.service.name=kafka"
+KERBEROS = {"Krb5LoginModule": {"useKeyTab": "true", "principal": "kafka/host@REALM"}}
 BY_SCRAM = "sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512"
 
 
@@ -68,8 +72,8 @@ def test_a_token_is_got_with_the_secret_of_a_client(tmp_path: Path) -> None:
     given = settings(tmp_path, sections, BY_BEARER, KEYS, TOKENS)
     check_credentials(given)
     ours = own_credentials(given)
-    assert ours is not None and ours.token is not None
-    assert ours == Credentials("OAUTHBEARER", "node", "hush", ours.token)
+    assert ours is not None and ours.begin is not None
+    assert ours == Credentials("OAUTHBEARER", "node", begin=ours.begin)
     assert "hush" not in repr(ours)
     (trusted,) = issuer_context(given, "CLIENT").get_ca_certs()
     assert trusted["subject"] == trusted["issuer"]
@@ -90,6 +94,36 @@ def test_whom_an_issuer_is_trusted_by_has_to_be_there(tmp_path: Path) -> None:
         check_credentials(given)
     named = "OAuthBearerLoginModule's ssl.truststore.location = '/none.pem' cannot be used"
     assert str(caught.value).startswith(named)
+
+
+def test_a_ticket_is_got_with_a_key_in_a_file(tmp_path: Path) -> None:
+    keytab = tmp_path / "keytab"
+    keytab.touch()
+    module = {"Krb5LoginModule": KERBEROS["Krb5LoginModule"] | {"keyTab": f"FILE:{keytab}"}}
+    given = settings(tmp_path, {"KafkaServer": module, "Client": module}, BY_TICKET, SERVICE)
+    check_credentials(given)
+    ours, to_zookeeper = own_credentials(given), zookeeper_credentials(given)
+    assert ours is not None and ours.begin is not None
+    assert ours == Credentials("GSSAPI", "kafka/host@REALM", begin=ours.begin)
+    assert to_zookeeper is not None and to_zookeeper.begin is not None
+    assert kerberos_acceptor(given, "CLIENT") is kerberos_acceptor(given, "INTERNAL")
+    keytab.unlink()
+    with pytest.raises(ConfigurationError, match=f"keyTab '{keytab}' of its Krb5LoginModule can"):
+        check_credentials(given)
+
+
+def test_a_service_may_be_named_in_the_file(tmp_path: Path) -> None:
+    module = {"Krb5LoginModule": KERBEROS["Krb5LoginModule"] | {"serviceName": "kafka"}}
+    check_credentials(settings(tmp_path, {"KafkaServer": module}, BY_TICKET))
+
+
+@pytest.mark.parametrize(
+    "override", [SERVICE, "sasl.kerberos.principal.to.local.rules=RULE:[1:$1]"]
+)
+def test_what_is_about_tickets_is_not_passed_over(tmp_path: Path, override: str) -> None:
+    key = override.partition("=")[0]
+    with pytest.raises(ConfigurationError, match=f"^{key} is about GSSAPI, by which nobody may"):
+        settings(tmp_path, {"KafkaServer": PLAIN}, BY_PLAIN, override)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +174,18 @@ def test_a_listener_may_have_a_section_of_its_own(tmp_path: Path) -> None:
             [BY_BEARER, KEYS, TOKENS],
             "its OAuthBearerLoginModule has no clientSecret",
         ),
-        ({"Client": PLAIN}, [], "its section Client has no DigestLoginModule"),
+        ({"KafkaServer": PLAIN}, [BY_TICKET, SERVICE], "its section KafkaServer has no Krb5Login"),
+        ({"KafkaServer": KERBEROS}, [BY_TICKET], "its Krb5LoginModule has no serviceName, and"),
+        (
+            {"KafkaServer": PLAIN},
+            [BY_PLAIN, "sasl.enabled.mechanisms=PLAIN,GSSAPI"],
+            "has no Krb5LoginModule, which who comes by GSSAPI takes",
+        ),
+        (
+            {"Client": PLAIN},
+            [],
+            "its section Client has no DigestLoginModule and no Krb5LoginModule",
+        ),
         (
             {"Client": PLAIN},
             [
@@ -184,9 +229,9 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
         ("sasl.enabled.mechanisms=PLAIN", r"sasl\.enabled\.mechanisms is about SASL, in which"),
         ("listener.security.protocol.map=C:SASL_PLAINTEXT", "protocol.map is about SASL"),
         ("listener.security.protocol.map=C:SASL_SSL", "protocol.map is about TLS"),
-        ("sasl.mechanism.inter.broker.protocol=GSSAPI", "allowed are PLAIN, SCRAM-SHA-256"),
+        ("sasl.mechanism.inter.broker.protocol=NTLM", "allowed are PLAIN, SCRAM-SHA-256"),
         ("sasl.enabled.mechanisms=PLAIN,PLAIN", "allowed is PLAIN, SCRAM-SHA-256, SCRAM"),
-        ("sasl.enabled.mechanisms=GSSAPI", "allowed is PLAIN, SCRAM-SHA-256, SCRAM"),
+        ("sasl.enabled.mechanisms=NTLM", "allowed is PLAIN, SCRAM-SHA-256, SCRAM"),
         ("zookeeper.set.acl=true", "java.security.auth.login.config to a JAAS file"),
     ],
 )
