@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
 from streaming.embedded.ports import LOOPBACK
 from streaming.wire.apis import ApiKey
 from streaming.zk.znodes import CONTROLLER_PATH
 from tests.e2e.first_clients import ask
-from tests.e2e.real_cluster import RealCluster
+from tests.e2e.real_cluster import OURS, RealCluster
 from tests.e2e.test_hidden import in_sync
 from tests.e2e.waiting import wait_for
 from tests.fixtures.certificates import Authority
@@ -55,6 +56,16 @@ def create(cluster: RealCluster, folder: Path, topic: str, how: Mapping[str, str
     config = tools.properties(topic, how)
     tools("kafka-topics", "--create", "--topic", topic, *_WANTED, "--command-config", config)
     in_sync(cluster, topic, 1, 3)
+
+
+def drive_from_the_start(cluster: RealCluster, folder: Path, how: Mapping[str, str]) -> None:
+    """Be announced on the secured listener, create a topic there as a client with these properties,
+    and drive brokers.
+    """
+    (plain, ours) = cluster.json(f"/brokers/ids/{OURS}")["endpoints"]
+    assert plain.startswith("CLIENT://") and ours == f"{SECURED}://{gateway(cluster)}"
+    create(cluster, folder, "moved", how)
+    drive(cluster, "moved")
 
 
 def drive(cluster: RealCluster, topic: str) -> None:
@@ -109,6 +120,46 @@ def coordinated_here(cluster: RealCluster, group: str) -> bool:
         if found["error_code"] or found["port"] != cluster.port:
             return False
     return True
+
+
+def read_with_librdkafka(cluster: RealCluster, topic: str, client: Mapping[str, Any]) -> None:
+    """Have librdkafka write a record, read it as a member of a group, and commit."""
+    connected = {**client, "bootstrap.servers": ",".join(brokers(cluster))}
+    producer = Producer(connected)
+    producer.produce(topic, b"0")
+    assert producer.flush(120) == 0
+    group = {"group.id": f"of-{topic}", "auto.offset.reset": "earliest"}
+    consumer = Consumer(connected | group | {"enable.auto.commit": False})
+    consumer.subscribe([topic])
+    try:
+        message = wait_for("a record", lambda: consumer.poll(1.0))
+        assert (message.error(), message.value()) == (None, b"0")
+        (committed,) = consumer.commit(message, asynchronous=False)
+        assert (committed.error, committed.offset) == (None, 1)
+    finally:
+        consumer.close()
+
+
+def rights_follow(
+    cluster: RealCluster, folder: Path, java: Callable[[str], Mapping[str, str]], principal: str
+) -> None:
+    """Have alice, who may everything, see a topic, and bob only when his principal may.
+
+    java: how one of them connects.
+    """
+    create(cluster, folder, "seen", java("alice"))
+    tools = KafkaTools(NEW, ["--bootstrap-server", gateway(cluster)], folder)
+
+    def seen_by(user: str) -> set[str]:
+        config = tools.properties(user, java(user))
+        return set(tools("kafka-topics", "--list", "--command-config", config).split())
+
+    assert "seen" in seen_by("alice")
+    assert "seen" not in seen_by("bob")
+    allowed = ("--add", "--allow-principal", principal, "--operation", "Describe")
+    config = tools.properties("admin", java("alice"))
+    tools("kafka-acls", *allowed, "--topic", "seen", "--command-config", config)
+    wait_for("the right", lambda: "seen" in seen_by("bob"))
 
 
 def resign(cluster: RealCluster) -> int:

@@ -14,16 +14,15 @@ import pytest
 from streaming.zk.errors import RequestFailed, ZkErrorCode
 from streaming.zk.znodes import topic_path
 from tests.e2e.group_clients import TOPIC, JavaClient, Member, producing
-from tests.e2e.real_cluster import OURS, RealCluster
+from tests.e2e.real_cluster import RealCluster
 from tests.e2e.sasl_cluster import sasl_cluster
 from tests.e2e.securing import (
-    SECURED,
     brokers,
     coordinated_here,
     create,
-    drive,
-    gateway,
+    drive_from_the_start,
     leave_to_brokers,
+    rights_follow,
 )
 from tests.e2e.shared import Shared
 from tests.e2e.waiting import wait_for
@@ -39,6 +38,10 @@ pytestmark = [
 ]
 
 
+_PRINCIPALS = {"alice": "alice", "bob": "bob/admin"}
+"""Of users; a rule makes robert of bob."""
+
+
 @dataclass(frozen=True)
 class Ticketed:
     """A cluster, where tickets come from, and who signs certificates."""
@@ -49,7 +52,8 @@ class Ticketed:
 
     def java(self, user: str = "alice") -> dict[str, str]:
         """How somebody connects with a client of Java's."""
-        options = " ".join(f'{key}="{value}"' for key, value in self.kdc.options(user).items())
+        module = self.kdc.options(_PRINCIPALS[user])
+        options = " ".join(f'{key}="{value}"' for key, value in module.items())
         return {
             "security.protocol": "SASL_SSL",
             "ssl.truststore.type": "PEM",
@@ -107,10 +111,7 @@ def ticketed(
 
 def test_brokers_are_driven_and_answered_by_tickets(ticketed: Ticketed, tmp_path: Path) -> None:
     cluster = ticketed.cluster
-    (plain, ours) = cluster.json(f"/brokers/ids/{OURS}")["endpoints"]
-    assert plain.startswith("CLIENT://") and ours == f"{SECURED}://{gateway(cluster)}"
-    create(cluster, tmp_path, "moved", ticketed.java())
-    drive(cluster, "moved")
+    drive_from_the_start(cluster, tmp_path, ticketed.java())
     assert cluster.status()["gateway"].get("closed_unauthenticated", 0) == 0
 
 
@@ -135,19 +136,7 @@ def test_a_member_with_a_ticket_is_coordinated_here(ticketed: Ticketed, tmp_path
 
 
 def test_a_ticket_says_whose_rights_count(ticketed: Ticketed, tmp_path: Path) -> None:
-    create(ticketed.cluster, tmp_path, "seen", ticketed.java())
-    tools = KafkaTools(NEW, ["--bootstrap-server", gateway(ticketed.cluster)], tmp_path)
-
-    def seen_by(user: str) -> set[str]:
-        config = tools.properties(user.replace("/", "-"), ticketed.java(user))
-        return set(tools("kafka-topics", "--list", "--command-config", config).split())
-
-    assert "seen" in seen_by("alice")
-    assert "seen" not in seen_by("bob/admin")
-    config = tools.properties("alice", ticketed.java())
-    allowed = ("--add", "--allow-principal", "User:robert", "--operation", "Describe")
-    tools("kafka-acls", *allowed, "--topic", "seen", "--command-config", config)
-    wait_for("the right", lambda: "seen" in seen_by("bob/admin"))
+    rights_follow(ticketed.cluster, tmp_path, ticketed.java, "User:robert")
 
 
 def test_znodes_are_for_the_service_which_goes_on_without_us(

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
@@ -26,19 +25,20 @@ from tests.e2e.group_clients import (
     RdClient,
     producing,
 )
-from tests.e2e.real_cluster import OURS, RealCluster
+from tests.e2e.real_cluster import RealCluster
 from tests.e2e.sasl_cluster import sasl_cluster
 from tests.e2e.securing import (
     SECURED,
     brokers,
     create,
-    drive,
+    drive_from_the_start,
     gateway,
     leave_to_brokers,
     read_in_turns,
+    read_with_librdkafka,
+    rights_follow,
 )
 from tests.e2e.shared import Shared
-from tests.e2e.waiting import wait_for
 from tests.fixtures.certificates import Authority
 from tests.fixtures.jaas import jaas_file
 from tests.fixtures.kafka_tools import NEW, KafkaTools
@@ -174,10 +174,7 @@ def tokened(clusters: Shared[Tokened]) -> Tokened:
 
 def test_brokers_are_driven_and_answered_by_tokens(tokened: Tokened, tmp_path: Path) -> None:
     cluster = tokened.cluster
-    (plain, ours) = cluster.json(f"/brokers/ids/{OURS}")["endpoints"]
-    assert plain.startswith("CLIENT://") and ours == f"{SECURED}://{gateway(cluster)}"
-    create(cluster, tmp_path, "moved", tokened.java())
-    drive(cluster, "moved")
+    drive_from_the_start(cluster, tmp_path, tokened.java())
     assert cluster.status()["gateway"].get("closed_unauthenticated", 0) == 0
 
 
@@ -190,20 +187,7 @@ def test_groups_of_clients_with_tokens_are_coordinated_here(
 
 def test_librdkafka_reads_and_commits_by_tokens(tokened: Tokened, tmp_path: Path) -> None:
     create(tokened.cluster, tmp_path, "read-too", tokened.java())
-    client = tokened.librdkafka() | {"bootstrap.servers": ",".join(brokers(tokened.cluster))}
-    producer = Producer(client)
-    producer.produce("read-too", b"0")
-    assert producer.flush(120) == 0
-    group = {"group.id": "tokened", "auto.offset.reset": "earliest", "enable.auto.commit": False}
-    consumer = Consumer(client | group)
-    consumer.subscribe(["read-too"])
-    try:
-        message = wait_for("a record", lambda: consumer.poll(1.0))
-        assert (message.error(), message.value()) == (None, b"0")
-        (committed,) = consumer.commit(message, asynchronous=False)
-        assert (committed.error, committed.offset) == (None, 1)
-    finally:
-        consumer.close()
+    read_with_librdkafka(tokened.cluster, "read-too", tokened.librdkafka())
 
 
 def test_members_go_on_when_their_tokens_end(tokened: Tokened, tmp_path: Path) -> None:
@@ -234,19 +218,7 @@ def test_members_go_on_when_their_tokens_end(tokened: Tokened, tmp_path: Path) -
 
 
 def test_a_token_says_whose_rights_count(tokened: Tokened, tmp_path: Path) -> None:
-    create(tokened.cluster, tmp_path, "seen", tokened.java())
-    tools = KafkaTools(NEW, ["--bootstrap-server", gateway(tokened.cluster)], tmp_path)
-
-    def seen_by(user: str) -> set[str]:
-        config = tools.properties(user, tokened.java(user))
-        return set(tools("kafka-topics", "--list", "--command-config", config).split())
-
-    assert "seen" in seen_by("alice")
-    assert "seen" not in seen_by("bob")
-    config = tools.properties("alice", tokened.java())
-    allowed = ("--add", "--allow-principal", "User:bob", "--operation", "Describe")
-    tools("kafka-acls", *allowed, "--topic", "seen", "--command-config", config)
-    wait_for("the right", lambda: "seen" in seen_by("bob"))
+    rights_follow(tokened.cluster, tmp_path, tokened.java, "User:bob")
 
 
 def test_who_has_a_token_of_somebody_else_is_kept_out(tokened: Tokened) -> None:

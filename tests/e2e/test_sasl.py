@@ -6,25 +6,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from streaming.zk.errors import RequestFailed, ZkErrorCode
 from streaming.zk.znodes import entity_config_path, partition_state_path, topic_path
 from tests.e2e.named_cluster import ALICE, SCRAM, WONDER, Named, named_cluster
-from tests.e2e.real_cluster import OURS, RealCluster
+from tests.e2e.real_cluster import RealCluster
 from tests.e2e.securing import (
-    SECURED,
-    brokers,
     create,
-    drive,
+    drive_from_the_start,
     gateway,
     leave_to_brokers,
     read_in_turns,
+    read_with_librdkafka,
 )
 from tests.e2e.shared import Shared
-from tests.e2e.waiting import wait_for
 from tests.fixtures.certificates import Authority
 from tests.fixtures.kafka_tools import NEW, KafkaTools
 
@@ -50,10 +47,7 @@ def named(clusters: Shared[RealCluster], authority: Authority) -> Named:
 
 def test_brokers_are_driven_and_answered_under_names(named: Named, tmp_path: Path) -> None:
     cluster = named.cluster
-    (plain, ours) = cluster.json(f"/brokers/ids/{OURS}")["endpoints"]
-    assert plain.startswith("CLIENT://") and ours == f"{SECURED}://{gateway(cluster)}"
-    create(cluster, tmp_path, "moved", named.java())
-    drive(cluster, "moved")
+    drive_from_the_start(cluster, tmp_path, named.java())
 
 
 def test_groups_of_clients_with_names_are_coordinated_here(named: Named, tmp_path: Path) -> None:
@@ -63,22 +57,7 @@ def test_groups_of_clients_with_names_are_coordinated_here(named: Named, tmp_pat
 
 def test_librdkafka_reads_and_commits_under_its_name(named: Named, tmp_path: Path) -> None:
     create(named.cluster, tmp_path, "read-too", named.java())
-    client = named.librdkafka(ALICE, WONDER) | {
-        "bootstrap.servers": ",".join(brokers(named.cluster))
-    }
-    producer = Producer(client)
-    producer.produce("read-too", b"0")
-    assert producer.flush(120) == 0
-    group = {"group.id": "named", "auto.offset.reset": "earliest", "enable.auto.commit": False}
-    consumer = Consumer(client | group)
-    consumer.subscribe(["read-too"])
-    try:
-        message = wait_for("a record", lambda: consumer.poll(1.0))
-        assert (message.error(), message.value()) == (None, b"0")
-        (committed,) = consumer.commit(message, asynchronous=False)
-        assert (committed.error, committed.offset) == (None, 1)
-    finally:
-        consumer.close()
+    read_with_librdkafka(named.cluster, "read-too", named.librdkafka(ALICE, WONDER))
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", SCRAM])
