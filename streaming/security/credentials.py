@@ -178,12 +178,18 @@ _OWN = {OAUTHBEARER: _by_token, GSSAPI: _by_service_ticket}
 
 
 def _jgss(settings: Settings, module: LoginModule) -> Jgss:
-    """Return what logs in by a module; raises ConfigurationError when its key cannot be read."""
+    """Return what logs in by a module; raises ConfigurationError for files that cannot be read."""
+    conf = settings.java_security_krb5_conf
+    if conf and not os.access(conf, os.R_OK):
+        raise ConfigurationError(
+            f"java.security.krb5.conf = {conf!r} cannot be read; allowed: a krb5.conf as brokers"
+            " have it, or nothing for /etc/krb5.conf"
+        )
     keytab = module.options.get("keyTab", "").removeprefix("FILE:")
     if keytab and not os.access(keytab, os.R_OK):
         raise _unusable(settings, f"keyTab {keytab!r} of its {module.name} cannot be read")
     options = tuple(sorted(module.options.items()))
-    return shared_jgss(options, settings.java_security_krb5_conf)
+    return shared_jgss(options, conf)
 
 
 def _given(settings: Settings, module: LoginModule, *names: str) -> list[str]:

@@ -19,7 +19,11 @@ _COORDINATOR_MOVES = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._UNSUPPORTED_FEATURE,
 )
+"""The last one librdkafka says where its connection to a coordinator is not up yet: it knows no
+versions then (rd_kafka_broker_ApiVersion_supported).
+"""
 _TRANSACTION = 1  # of FindCoordinator
 _INVALID_PRODUCER_EPOCH, _TRANSACTION_ABORTABLE = 47, 120
 

@@ -34,6 +34,7 @@ _INITIATE, _ACCEPT = "com.sun.security.jgss.initiate", "com.sun.security.jgss.ac
 _ENTRY = "{name} {{\n  com.sun.security.auth.module.Krb5LoginModule required{options};\n}};\n"
 _ANSWER_S = 120.0
 """Java asks a realm's servers three times for half a minute each, unless told otherwise."""
+_END_S = 30.0
 
 
 class GssFailed(ConnectionError):
@@ -128,7 +129,7 @@ class Jgss:
         with self._lock:
             if self._process is not None and self._gateway is not None:
                 self._gateway.shutdown()
-                self._process.communicate(timeout=_ANSWER_S)
+                self._process.communicate(timeout=_END_S)
             self._process = self._gateway = None
 
     def _jvm(self) -> Any:

@@ -107,6 +107,9 @@ def test_a_ticket_is_got_with_a_key_in_a_file(tmp_path: Path) -> None:
     assert ours == Credentials("GSSAPI", "kafka/host@REALM", begin=ours.begin)
     assert to_zookeeper is not None and to_zookeeper.begin is not None
     assert kerberos_acceptor(given, "CLIENT") is kerberos_acceptor(given, "INTERNAL")
+    no_realm = f"java.security.krb5.conf={tmp_path / 'none'}"
+    with pytest.raises(ConfigurationError, match=r"^java\.security\.krb5\.conf = '.*none' cannot"):
+        check_credentials(settings(tmp_path, {"KafkaServer": module}, BY_TICKET, SERVICE, no_realm))
     keytab.unlink()
     with pytest.raises(ConfigurationError, match=f"keyTab '{keytab}' of its Krb5LoginModule can"):
         check_credentials(given)
