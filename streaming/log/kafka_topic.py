@@ -6,6 +6,7 @@ docs/event-log.md, "In a Kafka topic", is the specification.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,14 +54,20 @@ def partition_of(topic: KafkaTopic) -> TopicPartition:
 class _Refusals(logging.Handler):
     """Hears in kafka-python's log why a connection failed, which its errors do not say.
 
+    Clients have a thread each: those that were there before are heard of, too, and do not count.
     reason: that of the last one, but rather that a name was refused.
     """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.reason: object = None
+        self._others = [
+            one for one in threading.enumerate() if one is not threading.current_thread()
+        ]
 
     def emit(self, record: logging.LogRecord) -> None:
+        if any(one.ident == record.thread and one.is_alive() for one in self._others):
+            return
         for one in record.args or ():
             if isinstance(one, _FINAL) or (
                 isinstance(one, KafkaConnectionError) and not isinstance(self.reason, _FINAL)

@@ -138,3 +138,26 @@ def test_a_tail_that_rests_takes_no_records_until_it_is_asked_again(
             wait_for("rest", lambda: consumers[-1].close.called)
         assert not consumers[0].close.called
     consumers[0].close.assert_called_once()
+
+
+def test_why_another_client_does_not_connect_is_not_told(away: KafkaTopic) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def another() -> None:
+        while not ended.is_set():
+            error = KafkaConnectionError("of another one")
+            logging.getLogger("kafka.net.manager").warning("failed: %s", error)
+            begun.set()
+            ended.wait(0.001)
+
+    thread = threading.Thread(target=another)
+    thread.start()
+    try:
+        assert begun.wait(20.0)
+        with pytest.raises(LogUnavailable) as caught:
+            open_admin(away, TIMEOUT_MS)
+    finally:
+        ended.set()
+        thread.join()
+    said = str(caught.value)
+    assert "ECONNREFUSED" in said and "another" not in said
