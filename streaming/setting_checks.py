@@ -23,6 +23,7 @@ def check_together(settings: Settings) -> None:
     _check_bearer(settings)
     _check_kerberos(settings)
     _check_rights(settings)
+    _check_policy(settings)
     _check_zookeeper(settings)
     _check_groups(settings)
     _check_recovery(settings)
@@ -153,6 +154,25 @@ def _check_kerberos(settings: Settings) -> None:
             },
             "is about GSSAPI, by which nobody may come: add it to sasl.enabled.mechanisms, or leave"
             " this out",
+        )
+
+
+def _check_policy(settings: Settings) -> None:
+    name, path = settings.create_topic_policy_class_name, settings.create_topic_policy_class_path
+    if not name:
+        _refuse(
+            {
+                "create.topic.policy.class.path": path,
+                "create.topic.policy.config": settings.create_topic_policy_config,
+            },
+            "is about a policy for new topics, of which there is none: set"
+            " create.topic.policy.class.name to the brokers', or leave this out",
+        )
+    elif not path:
+        raise ConfigurationError(
+            f"create.topic.policy.class.name = {name} needs create.topic.policy.class.path: allowed"
+            " is a class path with that class, what it needs, and Kafka's own classes, such as"
+            " /opt/policies/*:/opt/kafka/libs/*"
         )
 
 

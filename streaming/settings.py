@@ -143,6 +143,9 @@ class Settings(BaseModel):
     connections_max_idle_ms: PositiveLong
     socket_request_max_bytes: Annotated[int, Field(ge=1_024, le=INT_MAX)]
     request_timeout_ms: Positive
+    create_topic_policy_class_name: Name
+    create_topic_policy_class_path: Annotated[str, Field(description="a class path, or nothing")]
+    create_topic_policy_config: File
     default_replication_factor: Annotated[int, Field(ge=1, le=2**15 - 1)]
     num_partitions: Annotated[int, Field(ge=1, le=PARTITIONS_MAX)]
     remote_log_storage_system_enable: bool

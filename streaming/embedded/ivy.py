@@ -30,7 +30,7 @@ _FETCHED = re.compile(r"\[SUCCESSFUL \] (\S+?)!")
 # The "default" configuration of a Maven module is its run-time dependencies and its own jar;
 # "master" is its own jar alone.
 _IVY_MODULE = """\
-<ivy-module version="2.0">
+<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="helmstream" module="fetched"/>
   <configurations><conf name="runtime"/></configurations>
   <dependencies>
@@ -40,8 +40,9 @@ _IVY_MODULE = """\
 """
 _IVY_DEPENDENCY = (
     '    <dependency org="{0.organisation}" name="{0.name}" rev="{0.revision}" '
-    'conf="runtime->{0.configuration}"/>'
+    'conf="runtime->{0.configuration}">{1}</dependency>'
 )
+_IVY_CLASSIFIED = '<artifact name="{0.name}" type="jar" m:classifier="{0.classifier}"/>'
 
 JarsProgress = Callable[[str, int, int], None]
 """Called with (module just found or fetched, modules fetched so far, modules found so far)."""
@@ -52,7 +53,8 @@ class Artifact:
     """A module in a Maven repository.
 
     configuration "default" brings its dependencies, "master" does not; sha256: of its own jar,
-    None to take what the repository gives, which Ivy compares with the repository's own checksums.
+    None to take what the repository gives, which Ivy compares with the repository's own checksums;
+    classifier: of the jar that is meant, "" for the module's main one.
     """
 
     organisation: str
@@ -60,11 +62,18 @@ class Artifact:
     revision: str
     configuration: str = "default"
     sha256: str | None = None
+    classifier: str = ""
 
     @property
     def jar(self) -> str:
         """File name of the module's own jar."""
-        return f"{self.name}-{self.revision}.jar"
+        return "-".join(filter(None, [self.name, self.revision, self.classifier])) + ".jar"
+
+    @property
+    def dependency(self) -> str:
+        """What Ivy is told of it."""
+        meant = _IVY_CLASSIFIED.format(self) if self.classifier else ""
+        return _IVY_DEPENDENCY.format(self, meant)
 
     def is_in(self, folder: Path) -> bool:
         """Return whether a folder has the module's own jar, and it is the one that is meant."""
@@ -138,7 +147,7 @@ def _fetch(
     ivy_cache = root / f"ivy-{target.name}"
     with tempfile.TemporaryDirectory(dir=root, prefix=f".{target.name}-") as scratch:
         module = Path(scratch) / "ivy.xml"
-        dependencies = "\n".join(map(_IVY_DEPENDENCY.format, artifacts))
+        dependencies = "\n".join(one.dependency for one in artifacts)
         module.write_text(_IVY_MODULE.format(dependencies=dependencies), encoding="utf-8")
         jars = Path(scratch) / "jars"
         output = _run_ivy(target.name, _ivy_command(java, module, ivy_cache, jars), progress)

@@ -12,6 +12,7 @@ from streaming.front.delegation_tokens import ZkDelegationTokens
 from streaming.front.load_events import topics_have_ids
 from streaming.front.mutation_rates import ZkMutationRates
 from streaming.front.scram_credentials import ZkScramCredentials
+from streaming.front.topic_policy import topic_policy
 from streaming.front.user_configs import ZkUserConfigs
 from streaming.front.zk_acls import ZkAcls
 from streaming.gateway.apis import NodeConfig, build_apis
@@ -148,6 +149,7 @@ def node_config(
             settings.controller_quota_window_num * settings.controller_quota_window_size_seconds
         ),
         announced_topic=settings.announced_topic,
+        topic_policy=topic_policy(settings),
         passing=PassingLimits(
             answer_timeout_s=request_timeout_s,
             answer_max_bytes=settings.socket_request_max_bytes,

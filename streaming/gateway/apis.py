@@ -48,6 +48,7 @@ from streaming.gateway.reassignments import (
     ListPartitionReassignments,
 )
 from streaming.gateway.scram import AlterUserScramCredentials
+from streaming.gateway.topic_policy import TopicPolicy
 from streaming.gateway.versions import Versions
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.security.connector import Connector
@@ -65,7 +66,8 @@ class NodeConfig:
     configurations are kept, token_terms and tokens what delegation tokens are granted and where
     they are kept, mutation_rates and quota_burst_s how many partitions who may create and delete
     (`MutationQuotas`), connector what connects to brokers, log_ends who asks them where logs end
-    before an unclean election (None: nobody), chance where placement takes its random numbers from.
+    before an unclean election (None: nobody), topic_policy what says which topics may not be
+    created, chance where placement takes its random numbers from.
     """
 
     node_id: int
@@ -82,6 +84,7 @@ class NodeConfig:
     passing: PassingLimits = field(default_factory=PassingLimits)
     connector: Connector = field(default_factory=Connector)
     log_ends: LogEnds | None = None
+    topic_policy: TopicPolicy | None = None
     chance: random.Random = field(default_factory=random.SystemRandom)
 
 
@@ -179,7 +182,9 @@ def _served_here(
             view, nodes, creation, node.announced_topic
         ).handle,
         ApiKey.LIST_GROUPS: list_groups,
-        ApiKey.CREATE_TOPICS: CreateTopics(admin, node.defaults, node.chance, quotas).handle,
+        ApiKey.CREATE_TOPICS: CreateTopics(
+            admin, node.defaults, node.chance, quotas, node.topic_policy
+        ).handle,
         ApiKey.DELETE_TOPICS: DeleteTopics(admin, quotas).handle,
         ApiKey.INIT_PRODUCER_ID: InitProducerId(producer_ids).handle,
         ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirs(node.configs["data.dir"]).handle,

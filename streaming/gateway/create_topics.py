@@ -19,6 +19,7 @@ from streaming.gateway.calls import Call, shortened
 from streaming.gateway.mutation_quotas import MutationQuotas, Quota, QuotaExceeded, counted
 from streaming.gateway.ports import ReplyBody
 from streaming.gateway.topic_configs import config_error
+from streaming.gateway.topic_policy import TopicPolicy
 from streaming.mint_topic_id import mint_topic_id
 from streaming.wire import since
 from streaming.wire.schema_codec import Body
@@ -70,14 +71,16 @@ class CreateTopics:
         defaults: TopicDefaults,
         chance: random.Random,
         quotas: MutationQuotas,
+        policy: TopicPolicy | None = None,
     ) -> None:
-        """Take who has requests decided, what new topics are like, a random source, and how many
-        partitions who may create.
+        """Take who has requests decided, what new topics are like, a random source, how many
+        partitions who may create, and what says which topics may not be.
         """
         self._requests = requests
         self._defaults = defaults
         self._chance = chance
         self._quotas = quotas
+        self._policy = policy
 
     async def handle(self, call: Call) -> Body:
         """Answer when all topics were decided, in the order asked."""
@@ -118,6 +121,13 @@ class CreateTopics:
                 raise
             return reply
         dry = call.body["validate_only"]
+        if self._policy is not None:  # is asked about topics that could be created, and no others
+            reply = await self._decided(payload, validate_only=True)
+            if reply["error"] != ProtocolError.NONE:
+                return reply
+            refusal = await self._policy.refusal(payload)
+            if refusal is not None:
+                raise Refused(*refusal)
         none = dry or self._is_taken(topic["name"])
         count = 0 if none else len(payload["assignment"] or ()) or payload["partitions"]
         return await counted(quota, count, lambda: self._decided(payload, validate_only=dry))

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jproperties import ParseError, Properties
-
 from streaming.errors import ConfigurationError
 from streaming.keyfiles.jaas import JaasError, LoginModule, parse_jaas
 from streaming.keyfiles.pem import load_key, load_trusted, new_client_context
+from streaming.keyfiles.properties import read_properties
 
 _PROTOCOL, _MECHANISM, _LOGIN = "security.protocol", "sasl.mechanism", "sasl.jaas.config"
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
@@ -34,7 +33,7 @@ def security_options(file: Path) -> dict[str, Any]:
     What is not about them in the file does not count. Raises ConfigurationError naming file, key
     and what is allowed; it repeats no password.
     """
-    given = _read(file)
+    given = read_properties(file)
     for key in sorted(given.keys() - _KNOWN):
         if key.startswith(_ABOUT_SECURITY):
             raise ConfigurationError(
@@ -54,17 +53,6 @@ def security_options(file: Path) -> dict[str, Any]:
     if protocol.startswith("SASL"):
         options |= _login(file, given)
     return options
-
-
-def _read(file: Path) -> dict[str, str]:
-    properties = Properties()
-    try:
-        properties.load(file.read_bytes(), "utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"cannot read {file}: {error.strerror}") from error
-    except (ParseError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file} holds no properties of a client: {error}") from error
-    return {key: value.data.strip() for key, value in properties.items()}
 
 
 def _context(file: Path, given: Mapping[str, str]) -> Any:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from streaming.embedded.java import find_java
 from streaming.errors import ConfigurationError
+from streaming.front.topic_policy import check_topic_policy
 from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.preflight import check_bindable, check_log_clusters, check_zookeeper
@@ -40,6 +41,7 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
     find_java()
     check_tls(settings)
     check_credentials(settings)
+    check_topic_policy(settings)
     check_log_clusters(settings.event_log_url, settings.decision_stream_url)
     if not standby:  # the one that it waits for may have the ports
         for port in gateway_ports(settings, len(settings.gateway_listener_names) or 1):

@@ -11,6 +11,7 @@ from kazoo.exceptions import AuthFailedError, ConnectionDropped
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 
+from streaming.embedded.jvm import JvmFailed
 from streaming.security.kerberos.jgss import GssFailed
 from streaming.zk.errors import WriteRefused
 from streaming.zk.host_addresses import Address, HostAddresses
@@ -97,7 +98,7 @@ class _ImpatientConnection(ConnectionHandler):
         try:
             super()._authenticate_with_sasl(host, self._bounded(timeout))
         except AuthFailedError as error:
-            if isinstance(error.__cause__, GssFailed):
+            if isinstance(error.__cause__, GssFailed | JvmFailed):
                 self.logger.warning("Kerberos has no ticket for ZooKeeper: %s", error.__cause__)
             elif not self._was_known:
                 raise

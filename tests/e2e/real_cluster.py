@@ -35,11 +35,14 @@ _START_S = 240.0
 
 @dataclass(frozen=True)
 class Kind:
-    """A broker's version and what is special about its configuration."""
+    """A broker's version and what is special about its configuration; jars: others than those of
+    its version.
+    """
 
     version: str = DEFAULT_VERSION
     config: Mapping[str, str] = field(default_factory=dict)
     jvm_options: Sequence[str] = ()
+    jars: Path | None = None
 
 
 @contextmanager
@@ -115,6 +118,7 @@ class RealCluster:
                 version=kind.version,
                 config={"zookeeper.session.timeout.ms": str(BROKER_SESSION_MS), **kind.config},
                 jvm_options=(*SMALL_JVM, *kind.jvm_options),
+                jars=kind.jars,
             )
             for id_, kind in brokers.items()
         }

@@ -13,7 +13,7 @@ NO_LAYER = b"\x01\x00\x00\x00"
 
 
 def kerberos_conversation(jgss: Jgss, service: str, host: str) -> Conversation:
-    """Begin a login at a host's service; raises GssFailed.
+    """Begin a login at a host's service; raises GssFailed and JvmFailed.
 
     Of a host that is an address the name is looked up, as by Java's clients.
     """

@@ -114,9 +114,10 @@ def test_a_jvm_that_is_gone_is_started_again(kdc: Kdc, jgss: Callable[[str], Jgs
 
     async def scenario(rig: Rig) -> None:
         assert await seen_by(rig, jgss("alice")) == 1000
-        assert mortal._process is not None
-        mortal._process.kill()
-        mortal._process.wait(30)
+        process = mortal.jvm._process
+        assert process is not None
+        process.kill()
+        process.wait(30)
         assert await seen_by(rig, jgss("alice")) == 1000
 
     with_tickets(mortal, scenario)

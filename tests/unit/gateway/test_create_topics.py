@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.mint_topic_id import mint_topic_id
 from streaming.wire.apis import ApiKey
 from tests.fixtures.waiting import wait_on_loop
-from tests.unit.gateway.support import DEFAULTS, Rig, with_gateway
+from tests.unit.gateway.support import DEFAULTS, Rig, running, with_gateway
 
 VERSIONS = range(2, 8)
 
@@ -312,3 +313,48 @@ def test_minted_ids_are_random_uuids_that_znodes_and_command_lines_can_hold(
     draws = iter([uuid.UUID(int=0), uuid.UUID(int=1), dashed, good])
     monkeypatch.setattr(create_topics.uuid, "uuid4", lambda: next(draws))
     assert topic_id_from_text(mint_topic_id()) == good.bytes
+
+
+class Policy:
+    """Lets no topic have less than two partitions. asked: which ones."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def refusal(self, payload: Mapping[str, Any]) -> tuple[int, str | None] | None:
+        self.asked.append(payload["topic"])
+        partitions = len(payload["assignment"] or ()) or payload["partitions"]
+        return (44, "too few") if partitions < 2 else None
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_policy_is_asked_about_topics_that_could_be_created(dry: bool) -> None:
+    policy = Policy()
+
+    async def scenario(rig: Rig) -> None:
+        (first,) = await create(rig, 7, topic("there", 3, 1))
+        assert first["error_code"] == 0
+        policy.asked.clear()
+        found = await create(
+            rig,
+            7,
+            topic("there", 1, 1),
+            topic("few", 1, 1),
+            topic("assigned", assignments=assigned([1])),
+            topic("unplaceable", 1, 9),
+            topic("default"),
+            validate_only=dry,
+        )
+        codes = [one["error_code"] for one in found]
+        assert codes == [36, 44, 44, 38, 0]  # TOPIC_ALREADY_EXISTS, INVALID_REPLICATION_FACTOR
+        assert told(found[1]) == (44, "too few")
+        assert sorted(policy.asked) == ["assigned", "default", "few"]
+        image = rig.cluster.image()
+        assert image is not None
+        assert set(image.topic_ids) == ({"there"} if dry else {"there", "default"})
+
+    async def run() -> None:
+        async with running(topic_policy=policy) as rig:
+            await scenario(rig)
+
+    asyncio.run(run())

@@ -1,0 +1,105 @@
+"""A small JVM of a process, for what only Java has: asked through py4j, which Spark brings along.
+
+All calls block; any thread may make them.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from streaming.embedded.java import find_java
+from streaming.errors import HelmstreamError
+
+_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_ANSWER_S = 120.0
+"""Longer than Kerberos takes: half a minute for each of a realm's servers, three times."""
+_END_S = 30.0
+
+
+class JvmFailed(ConnectionError):
+    """The JVM did not start, or is gone; the next call has another one."""
+
+
+class JavaException(Exception):
+    """Java raised something: `raised`; the message is that of it and of its causes."""
+
+    def __init__(self, message: str, raised: Any) -> None:
+        super().__init__(message)
+        self.raised = raised
+
+
+class SmallJvm:
+    """A JVM that starts when it is first needed, is started again when it is gone, and ends with
+    its process; it answers who knows a secret that is made at its start.
+    """
+
+    def __init__(self, options: Sequence[str], class_path: str = "") -> None:
+        """options: for Java; class_path: what it finds classes in beside its own."""
+        self._options = [*_OPTIONS, *options]
+        self._class_path = class_path
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._gateway: JavaGateway | None = None
+
+    def packages(self) -> Any:
+        """Return Java's packages as attributes, the same as long as the JVM is; to be asked `with
+        asked()`.
+        """
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._start()
+            assert self._gateway is not None
+            return self._gateway.jvm
+
+    def close(self) -> None:
+        """End it before its process does."""
+        with self._lock:
+            if self._process is not None and self._gateway is not None:
+                self._gateway.shutdown()
+                self._process.communicate(timeout=_END_S)
+            self._process = self._gateway = None
+
+    def _start(self) -> None:
+        logging.getLogger("py4j").setLevel(logging.WARNING)  # it would log all that is said
+        port, secret, self._process = launch_gateway(
+            classpath=self._class_path,
+            javaopts=self._options,
+            java_path=str(find_java().executable),
+            die_on_exit=True,
+            enable_auth=True,
+            return_proc=True,
+        )
+        parameters = GatewayParameters(
+            port=port, auth_token=secret, read_timeout=_ANSWER_S, auto_convert=True
+        )
+        self._gateway = JavaGateway(gateway_parameters=parameters)
+
+
+@contextmanager
+def asked() -> Iterator[None]:
+    """Ask Java; raises JavaException and JvmFailed."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        raised = error.java_exception
+        raise JavaException("; ".join(_messages(raised)), raised) from error
+    except (Py4JError, HelmstreamError, OSError, ValueError) as error:
+        raise JvmFailed(f"a JVM of this process failed: {error}") from error
+
+
+def _messages(exception: Any) -> Iterator[str]:
+    """Yield what an exception of Java's says, and what its causes do."""
+    try:
+        while exception is not None:
+            yield str(exception.getMessage())
+            exception = exception.getCause()
+    except Py4JError:
+        yield "the JVM is gone"
