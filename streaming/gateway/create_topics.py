@@ -128,6 +128,8 @@ class CreateTopics:
             refusal = await self._policy.refusal(payload)
             if refusal is not None:
                 raise Refused(*refusal)
+            if dry:
+                return reply
         none = dry or self._is_taken(topic["name"])
         count = 0 if none else len(payload["assignment"] or ()) or payload["partitions"]
         return await counted(quota, count, lambda: self._decided(payload, validate_only=dry))
