@@ -121,18 +121,24 @@ class CreateTopics:
                 raise
             return reply
         dry = call.body["validate_only"]
-        if self._policy is not None:  # is asked about topics that could be created, and no others
-            reply = await self._decided(payload, validate_only=True)
-            if reply["error"] != ProtocolError.NONE:
-                return reply
-            refusal = await self._policy.refusal(payload)
-            if refusal is not None:
-                raise Refused(*refusal)
-            if dry:
+        if self._policy is not None:
+            reply = await self._allowed(payload, self._policy)
+            if dry or reply["error"] != ProtocolError.NONE:
                 return reply
         none = dry or self._is_taken(topic["name"])
         count = 0 if none else len(payload["assignment"] or ()) or payload["partitions"]
         return await counted(quota, count, lambda: self._decided(payload, validate_only=dry))
+
+    async def _allowed(self, payload: dict[str, Any], policy: TopicPolicy) -> ReplyBody:
+        """Return what a dry run is answered; raises Refused when the policy refuses what could be
+        created, about which alone it is asked.
+        """
+        reply = await self._decided(payload, validate_only=True)
+        if reply["error"] == ProtocolError.NONE:
+            refusal = await policy.refusal(payload)
+            if refusal is not None:
+                raise Refused(*refusal)
+        return reply
 
     def _is_taken(self, name: str) -> bool:
         """Return whether there is such a topic, which Kafka says before it looks at what else is
