@@ -44,7 +44,7 @@ def log_ends(values: object, count: int) -> LogEnds:
     ends = np.array([int64(end) for one in values for _, _, end in one], dtype=np.int64)
     for column in (epochs, ends):
         if (column < NONE).any():
-            raise ValueError(f"{column.min()} is neither a leader epoch nor an offset")
+            raise ValueError(f"{np.min(column)} is neither a leader epoch nor an offset")
     said = replicas != NONE
     return LogEnds(replicas, _spread(epochs, said), _spread(ends, said))
 
