@@ -93,7 +93,6 @@ class JavaTopicPolicy:
     def _metadata(self, payload: Mapping[str, Any]) -> Any:
         """Return what is asked for as a policy sees it: counts, or else replicas."""
         given = payload["assignment"]
-        replicas = given and {int(number): brokers for number, brokers in given.items()}
         made = getattr(
             self._packages.org.apache.kafka.server.policy, "CreateTopicPolicy$RequestMetadata"
         )
@@ -101,7 +100,7 @@ class JavaTopicPolicy:
             payload["topic"],
             None if given else payload["partitions"],
             None if given else payload["replication_factor"],
-            replicas or None,
+            {int(number): brokers for number, brokers in given.items()} if given else None,
             payload["configs"],
         )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -50,10 +50,9 @@ def own_credentials(settings: Settings) -> Credentials | None:
     if not mechanism:
         return None
     wanted = _MODULES.get(mechanism, _SCRAM_MODULE)
-    for module in _of_brokers(_sections(settings), settings.controller_listener):
-        if module.name == wanted:
-            found = _OWN.get(mechanism, _credentials)
-            return found(settings, mechanism, module)
+    module = _named(_of_brokers(_sections(settings), settings.controller_listener), wanted)
+    if module is not None:
+        return _OWN.get(mechanism, _credentials)(settings, mechanism, module)
     raise _unusable(
         settings,
         f"its section {_BROKERS} has no {wanted}, which sasl.mechanism.inter.broker.protocol ="
@@ -79,18 +78,18 @@ def issuer_context(settings: Settings, listener: str) -> ssl.SSLContext:
     module's ssl.truststore.location says, or this machine does (JaasOptionsUtils). Raises
     ConfigurationError.
     """
-    modules = _of_brokers(_sections(settings), listener)
-    trusted = [one.options.get(_TRUSTED, "") for one in modules if one.name == _BEARER_MODULE]
+    module = _named(_of_brokers(_sections(settings), listener), _BEARER_MODULE)
+    trusted = "" if module is None else module.options.get(_TRUSTED, "")
     context = new_client_context("https")
-    load_trusted(context, f"{_BEARER_MODULE}'s {_TRUSTED}", (trusted or [""])[0])
+    load_trusted(context, f"{_BEARER_MODULE}'s {_TRUSTED}", trusted)
     return context
 
 
 def kerberos_acceptor(settings: Settings, listener: str) -> Jgss:
     """Return what has the key for tickets of who comes to a listener; raises ConfigurationError."""
-    for module in _of_brokers(_sections(settings), listener):
-        if module.name == _KERBEROS_MODULE:
-            return _jgss(settings, module)
+    module = _named(_of_brokers(_sections(settings), listener), _KERBEROS_MODULE)
+    if module is not None:
+        return _jgss(settings, module)
     reason = f"its section {_BROKERS} has no {_KERBEROS_MODULE}, which who comes by GSSAPI takes"
     raise _unusable(settings, reason)
 
@@ -127,6 +126,11 @@ def check_credentials(settings: Settings) -> None:
             f"zookeeper.set.acl = true needs a name with ZooKeeper, and it has no section"
             f" {_ZOOKEEPER}",
         )
+
+
+def _named(modules: Iterable[LoginModule], name: str) -> LoginModule | None:
+    """Return the first login module of that name, None if there is none."""
+    return next((one for one in modules if one.name == name), None)
 
 
 def _of_brokers(sections: Sections, listener: str) -> list[LoginModule]:
