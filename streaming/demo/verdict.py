@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaTimeoutError
 
 from streaming.demo.producer import Acked
 
@@ -16,6 +18,8 @@ Place = tuple[int, int]
 
 _POLL_MS = 500
 _EMPTY_POLLS_MAX = 40
+_ENDS_MS = 20_000
+_ASKED_MAX = 3
 
 
 class NotReadable(Exception):
@@ -58,6 +62,27 @@ def read_back(
 
     Raises NotReadable, KafkaError.
     """
+    assigned = [TopicPartition(topic, number) for number in partitions]
+    ends = _ends(bootstrap_servers, assigned)
+    with _reader(bootstrap_servers) as client:
+        client.assign(assigned)
+        client.seek_to_beginning(*assigned)
+        return _read_until(client, ends)
+
+
+def _ends(bootstrap_servers: Sequence[str], assigned: Sequence[Any]) -> Mapping[Any, int]:
+    """Ask where partitions end; again by another client, since kafka-python (3.0.12) goes on to ask
+    whoever led when it began, if leaders move meanwhile.
+    """
+    for _ in range(_ASKED_MAX):
+        with _reader(bootstrap_servers) as client, suppress(KafkaTimeoutError):
+            ends: Mapping[Any, int] = client.end_offsets(assigned, timeout_ms=_ENDS_MS)
+            return ends
+    raise NotReadable(f"brokers do not say where all of {assigned} end")
+
+
+@contextmanager
+def _reader(bootstrap_servers: Sequence[str]) -> Iterator[Any]:
     client: Any = KafkaConsumer(
         bootstrap_servers=list(bootstrap_servers),
         client_id="demo-verdict",
@@ -66,10 +91,7 @@ def read_back(
         auto_offset_reset="earliest",
     )
     try:
-        assigned = [TopicPartition(topic, number) for number in partitions]
-        client.assign(assigned)
-        client.seek_to_beginning(*assigned)
-        return _read_until(client, client.end_offsets(assigned))
+        yield client
     finally:
         client.close(autocommit=False)
 
