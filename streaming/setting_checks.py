@@ -158,34 +158,50 @@ def _check_kerberos(settings: Settings) -> None:
 
 
 def _check_policy(settings: Settings) -> None:
-    name, path = settings.create_topic_policy_class_name, settings.create_topic_policy_class_path
-    if not name:
+    if settings.create_topic_policy_class_name:
+        name, path = "create.topic.policy", settings.create_topic_policy_class_path
+        _check_class(name, settings.create_topic_policy_class_name, path)
+    else:
         _refuse(
             {
-                "create.topic.policy.class.path": path,
+                "create.topic.policy.class.path": settings.create_topic_policy_class_path,
                 "create.topic.policy.config": settings.create_topic_policy_config,
             },
             "is about a policy for new topics, of which there is none: set"
             " create.topic.policy.class.name to the brokers', or leave this out",
         )
-    elif not path:
+
+
+def _check_class(key: str, class_name: str, class_path: str) -> None:
+    if not class_path:
         raise ConfigurationError(
-            f"create.topic.policy.class.name = {name} needs create.topic.policy.class.path: allowed"
-            " is a class path with that class, what it needs, and Kafka's own classes, such as"
-            " /opt/policies/*:/opt/kafka/libs/*"
+            f"{key}.class.name = {class_name} needs {key}.class.path: allowed is a class path with"
+            " that class, what it needs, and Kafka's own classes, such as"
+            " /opt/classes/*:/opt/kafka/libs/*"
         )
 
 
 def _check_rights(settings: Settings) -> None:
-    if not settings.authorizer_class_name:
+    of_a_class: dict[str, object] = {
+        "authorizer.class.path": settings.authorizer_class_path,
+        "authorizer.config": settings.authorizer_config,
+    }
+    of_lists = {"allow.everyone.if.no.acl.found": settings.allow_everyone_if_no_acl_found}
+    name = settings.authorizer_class_name
+    if not name:
         _refuse(
-            {
-                "super.users": settings.super_users,
-                "allow.everyone.if.no.acl.found": settings.allow_everyone_if_no_acl_found,
-            },
-            "is about rights, which are not checked: set authorizer.class.name to the brokers'"
-            " kafka.security.authorizer.AclAuthorizer, or leave it out",
+            {"super.users": settings.super_users} | of_lists | of_a_class,
+            "is about rights, which are not checked: set authorizer.class.name to the brokers', or"
+            " leave this out",
         )
+    elif settings.has_kafkas_authorizer:
+        _refuse(
+            of_a_class,
+            f"is about an authorizer of the brokers' own, and {name} is Kafka's: leave this out",
+        )
+    else:
+        _refuse(of_lists, f"is about Kafka's own authorizer: say it to {name} in authorizer.config")
+        _check_class("authorizer", name, settings.authorizer_class_path)
 
 
 def _mapped_to(settings: Settings, part: str) -> list[str]:

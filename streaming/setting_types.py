@@ -71,6 +71,9 @@ _SUPPORTED = r"(2\.[0-8]|3\.[0-9])"
 _N = "[1-9][0-9]*"
 PLAIN, OAUTHBEARER, GSSAPI = "PLAIN", "OAUTHBEARER", "GSSAPI"
 _MECHANISM = f"({PLAIN}|SCRAM-SHA-256|SCRAM-SHA-512|{OAUTHBEARER}|{GSSAPI})"
+KAFKAS_AUTHORIZERS = frozenset(
+    {"kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer"}
+)
 _PROTOCOL = "(SASL_)?(PLAINTEXT|SSL)"
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1  # of Kafka's types INT and LONG
 Positive = Annotated[int, Field(ge=1, le=INT_MAX)]
@@ -87,6 +90,7 @@ ConnectString = Annotated[
     AfterValidator(_with_ports_there_are),
 ]
 Name = Annotated[str, Field(pattern=r"^\S*$", description="a name without spaces, or nothing")]
+ClassPath = Annotated[str, Field(description="a class path, or nothing")]
 Names = Annotated[
     str,
     Field(

@@ -15,8 +15,10 @@ from state.routing import Layout
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.setting_types import (
     INT_MAX,
+    KAFKAS_AUTHORIZERS,
     LONG_MAX,
     BrokerIds,
+    ClassPath,
     ConnectString,
     File,
     Folder,
@@ -127,9 +129,9 @@ class Settings(BaseModel):
     sasl_kerberos_principal_to_local_rules: KerberosRules
     java_security_auth_login_config: File
     java_security_krb5_conf: File
-    authorizer_class_name: Literal[
-        "kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer", ""
-    ]
+    authorizer_class_name: Name
+    authorizer_class_path: ClassPath
+    authorizer_config: File
     super_users: Principals
     controller_quota_window_num: Positive
     controller_quota_window_size_seconds: Positive
@@ -144,7 +146,7 @@ class Settings(BaseModel):
     socket_request_max_bytes: Annotated[int, Field(ge=1_024, le=INT_MAX)]
     request_timeout_ms: Positive
     create_topic_policy_class_name: Name
-    create_topic_policy_class_path: Annotated[str, Field(description="a class path, or nothing")]
+    create_topic_policy_class_path: ClassPath
     create_topic_policy_config: File
     default_replication_factor: Annotated[int, Field(ge=1, le=2**15 - 1)]
     num_partitions: Annotated[int, Field(ge=1, le=PARTITIONS_MAX)]
@@ -224,6 +226,11 @@ class Settings(BaseModel):
     def expected_audience(self) -> tuple[str, ...]:
         """For one of whom a token has to be."""
         return tuple(filter(None, self.sasl_oauthbearer_expected_audience.split(",")))
+
+    @property
+    def has_kafkas_authorizer(self) -> bool:
+        """Whether clients are judged by the access control lists in ZooKeeper."""
+        return self.authorizer_class_name in KAFKAS_AUTHORIZERS
 
     @property
     def super_user_principals(self) -> frozenset[str]:

@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
@@ -59,12 +60,24 @@ class SmallJvm:
             assert self._gateway is not None
             return self._gateway.jvm
 
+    def array(self, class_name: str, values: Sequence[Any]) -> Any:
+        """Return an array of Java's; to be asked `with asked()`, as `packages`."""
+        packages = self.packages()
+        gateway = self._gateway
+        assert gateway is not None
+        found = gateway.new_array(reduce(getattr, class_name.split("."), packages), len(values))
+        for at, value in enumerate(values):
+            found[at] = value
+        return found
+
     def close(self) -> None:
         """End it before its process does."""
         with self._lock:
             if self._process is not None and self._gateway is not None:
                 self._gateway.shutdown()
-                self._process.communicate(timeout=_END_S)
+                if self._process.stdin is not None:
+                    self._process.stdin.close()
+                self._process.wait(_END_S)  # what it has open is closed by a thread of py4j's
             self._process = self._gateway = None
 
     def _start(self) -> None:

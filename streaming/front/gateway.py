@@ -11,10 +11,10 @@ from pydantic import SecretStr
 from streaming.front.delegation_tokens import ZkDelegationTokens
 from streaming.front.load_events import topics_have_ids
 from streaming.front.mutation_rates import ZkMutationRates
+from streaming.front.rights import FrontRights
 from streaming.front.scram_credentials import ZkScramCredentials
 from streaming.front.topic_policy import topic_policy
 from streaming.front.user_configs import ZkUserConfigs
-from streaming.front.zk_acls import ZkAcls
 from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.calls import AtOnce, Handler, WithoutTask
 from streaming.gateway.connection import Limits
@@ -25,9 +25,7 @@ from streaming.gateway.passing.log_ends import LogEnds
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.ports import ClusterView, DecisionClient, StoredTokens
 from streaming.gateway.server import Gateway, Listener
-from streaming.gateway.serving import Rights
 from streaming.process.open_files import admissible_connections
-from streaming.security.authorizer import Authorizer
 from streaming.security.connector import Connector
 from streaming.security.credentials import issuer_context, kerberos_acceptor, plain_users
 from streaming.security.identity import SaslServer
@@ -163,17 +161,6 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _rights(settings: Settings, view: ClusterView) -> tuple[Rights | None, ZkAcls | None]:
-    """Return by what is judged what clients may ask, and what keeps it up to date, if anything."""
-    if not settings.authorizer_class_name:
-        return None, None
-    authorizer = Authorizer(
-        settings.super_user_principals,
-        allow_without_acls=settings.allow_everyone_if_no_acl_found,
-    )
-    return Rights(authorizer, view), ZkAcls(settings, authorizer.take)
-
-
 def _rules(settings: Settings) -> Sequence[MappingRule] | None:
     """Return what certificates' names stand for, None where nobody asks who shows one."""
     asked = settings.authorizer_class_name or settings.has_delegation_tokens
@@ -208,7 +195,7 @@ class FrontGateway:
         self._credentials = ZkScramCredentials(settings)
         self._tokens = ZkDelegationTokens(settings)
         self._rates = ZkMutationRates(settings)
-        self._rights, self._acls = _rights(settings, view)
+        self._rights = FrontRights(settings, view)
 
     @property
     def configured(self) -> dict[str, SecurityProtocol]:
@@ -218,8 +205,6 @@ class FrontGateway:
     async def start(self, protocols: Mapping[str, SecurityProtocol]) -> None:
         """Bind listeners with what is spoken on them; raises PortTaken, ConfigurationError."""
         settings = self._settings
-        if self._acls is not None:
-            self._acls.start()
         node = node_config(settings, self._tokens, self._rates, self._log_ends)
         apis = build_apis(self._view, self._decision_client, node, self._groups)
         limits = Limits(
@@ -229,8 +214,9 @@ class FrontGateway:
         )
         token_of = self._tokens.find if settings.has_delegation_tokens else None
         addresses = listener_addresses(settings, protocols, self._credentials.find, token_of)
-        gateway = Gateway(addresses, apis, limits, self._rights, _rules(settings))
+        gateway = Gateway(addresses, apis, limits, self._rights.rights, _rules(settings))
         await gateway.start()
+        self._rights.start(gateway.endpoints())
         self._gateway = gateway
 
     async def stop(self) -> None:
@@ -240,8 +226,7 @@ class FrontGateway:
         await self._credentials.close()
         await self._tokens.close()
         await self._rates.close()
-        if self._acls is not None:
-            await self._loop.run_in_executor(None, self._acls.close)
+        await self._loop.run_in_executor(None, self._rights.close)
 
     def needs_listeners(self) -> bool:
         """Return whether the brokers' listeners are needed to know our endpoints."""

@@ -1,19 +1,66 @@
-"""Whether a client may do something: what Kafka's own authorizer says (AclAuthorizer)."""
+"""Whether a client may do something: what is asked of an authorizer, and what Kafka's own one says
+(AclAuthorizer).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 from streaming.security.acls import (
-    SUPPORTED,
     AclTable,
     Client,
     Operation,
     ResourceType,
 )
 
+Right: TypeAlias = tuple[Operation, ResourceType, str | None]
+"""To do something with the resource of a type and a name; None: with some resource of the type,
+whichever.
+"""
 
-class Authorizer:
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """The request that a client is judged for; listener: the name of where it came in."""
+
+    client: Client
+    listener: str
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+class AuthorizerFailed(Exception):
+    """An authorizer did not say whether somebody may do something; the message says why."""
+
+
+class Authorizer(Protocol):
+    """Says what clients may do."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can be asked yet."""
+        ...
+
+    def is_super_user(self, client: Client) -> bool:
+        """Return whether a client may do everything, and nobody has to ask."""
+        ...
+
+    def permits(self, client: Client, right: Right) -> bool | None:
+        """Return whether a client has a right, None where that has to be asked for."""
+        ...
+
+    async def ask(self, inquiry: Inquiry, rights: Mapping[Right, bool]) -> Mapping[Right, bool]:
+        """Return which of the rights a request's client has; rights: for each, whether a refusal is
+        told to whoever reads logs. Raises AuthorizerFailed.
+        """
+        ...
+
+
+class AclAuthorizer:
     """Decides by the access control lists that it was told last; safe from any thread."""
 
     def __init__(self, super_users: Collection[str], *, allow_without_acls: bool) -> None:
@@ -37,35 +84,22 @@ class Authorizer:
         """Return whether a client may do everything."""
         return client.principal in self._super_users
 
-    def permits(
-        self, client: Client, operation: Operation, resource_type: ResourceType, name: str
-    ) -> bool:
-        """Return whether a client may do something with a resource."""
+    def permits(self, client: Client, right: Right) -> bool:
+        """Return whether a client has a right."""
         if self.is_super_user(client):
             return True
         if self._table is None:
             return False
-        permitted = self._table.permits(client, operation, resource_type, name)
+        operation, resource_type, name = right
+        if name is None:
+            permitted = self._table.permits_some(client, operation, resource_type)
+        else:
+            permitted = self._table.permits(client, operation, resource_type, name)
         return self._allow_without_acls if permitted is None else permitted
 
-    def permits_some(
-        self, client: Client, operation: Operation, resource_type: ResourceType
-    ) -> bool:
-        """Return whether there may be a resource with which a client may do something."""
-        if self.is_super_user(client):
-            return True
-        if self._table is None:
-            return False
-        permitted = self._table.permits_some(client, operation, resource_type)
-        return self._allow_without_acls if permitted is None else permitted
-
-    def operations(self, client: Client, resource_type: ResourceType, name: str) -> int:
-        """Return what a client may do with a resource, as bits (KIP-430)."""
-        return operation_bits(
-            operation
-            for operation in SUPPORTED[resource_type]
-            if self.permits(client, operation, resource_type, name)
-        )
+    async def ask(self, inquiry: Inquiry, rights: Mapping[Right, bool]) -> Mapping[Right, bool]:
+        """Return which of the rights a request's client has."""
+        return {right: self.permits(inquiry.client, right) for right in rights}
 
 
 def operation_bits(operations: Iterable[Operation]) -> int:

@@ -75,6 +75,11 @@ def first_text(frame: bytes) -> str:
     return message(api.name, lambda _, data, at: required(read, data, at), version, frame, start)
 
 
+def client_id_of(frame: bytes) -> str | None:
+    """Return what a request's client calls itself; raises as `decode_request`."""
+    return _decode_header(frame, APIS)[0].client_id
+
+
 def _by_schema(header: RequestHeader, start: int, frame: bytes) -> Request:
     schema = APIS[header.api_key].request
     return Request(header, schema.decode_prefix(header.api_version, frame, start)[0])

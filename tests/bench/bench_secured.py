@@ -23,7 +23,7 @@ from pathlib import Path
 
 from streaming.gateway.server import Listener
 from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, ResourceType
-from streaming.security.authorizer import Authorizer
+from streaming.security.authorizer import AclAuthorizer
 from streaming.security.connector import Connector
 from streaming.security.conversation import Credentials
 from streaming.security.oauthbearer.own_tokens import ClientLogin, OwnTokens
@@ -82,14 +82,14 @@ async def known(mechanism: str, _: str) -> ScramCredential:
     return CREDENTIALS[mechanism]
 
 
-def authorizer(*super_users: str) -> Authorizer:
+def authorizer(*super_users: str) -> AclAuthorizer:
     """Who may describe each of many topics, one by one."""
     mine = [Acl(ANONYMOUS, ANY, Operation.READ, allowed=True)]
     topics = {
         Pattern(ResourceType.TOPIC, f"topic-{number}", prefixed=False): mine
         for number in range(TOPICS)
     }
-    found = Authorizer(super_users, allow_without_acls=False)
+    found = AclAuthorizer(super_users, allow_without_acls=False)
     found.take(AclTable(topics))
     return found
 
@@ -110,7 +110,7 @@ async def cases(folder: Path, stack: AsyncExitStack) -> dict[str, Case]:
     tokens = OwnTokens(issuer.token_url, ClientLogin(USER, PASSWORD), ssl.create_default_context())
 
     async def started(
-        listener: Listener, connector: Connector, rights: Authorizer | None = None
+        listener: Listener, connector: Connector, rights: AclAuthorizer | None = None
     ) -> Case:
         rig = await stack.enter_async_context(running(listeners=[listener], authorizer=rights))
         vars(asyncio.get_running_loop()).pop(

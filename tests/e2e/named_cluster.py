@@ -76,10 +76,13 @@ def named_cluster(
     authority: Authority,
     users: Mapping[str, str] = MappingProxyType({ALICE: WONDER}),
     shared: Mapping[str, str] = MappingProxyType({}),
+    *,
+    jars: Path | None = None,
 ) -> AbstractContextManager[RealCluster]:
     """Three brokers and this node, to which names and passwords of SCRAM and PLAIN are known.
 
-    users: passwords of who else may log in; shared: further settings of brokers and of this node.
+    users: passwords of who else may log in; shared: further settings of brokers and of this node;
+    jars: other ones for brokers than those of their version.
     """
     zookeeper = zookeeper_with_passwords(folder / "zookeeper", kafka="zk-hush")
     connect = zookeeper.start()
@@ -103,7 +106,7 @@ def named_cluster(
         "sasl.mechanism.inter.broker.protocol": SCRAM,
         **shared,
     }
-    return sasl_cluster(folder, authority, jaas, sasl, zookeeper=zookeeper)
+    return sasl_cluster(folder, authority, jaas, sasl, jars=jars, zookeeper=zookeeper)
 
 
 @contextmanager

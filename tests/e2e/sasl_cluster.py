@@ -22,12 +22,14 @@ def sasl_cluster(
     of_brokers: Mapping[str, str] = MappingProxyType({}),
     of_ours: Mapping[str, object] = MappingProxyType({}),
     java: Sequence[str] = (),
+    jars: Path | None = None,
     zookeeper: EmbeddedZooKeeper | None = None,
 ) -> AbstractContextManager[RealCluster]:
     """Return a cluster, not started yet, in which this node coordinates groups.
 
     jaas: names and proofs of brokers and this node; shared, of_brokers, of_ours: settings; java:
-    what brokers' JVMs are told besides; zookeeper: another than a plain one.
+    what brokers' JVMs are told besides; jars: other ones for brokers than those of their version;
+    zookeeper: another than a plain one.
     """
     config = {
         "listener.security.protocol.map": f"CLIENT:PLAINTEXT,{SECURED}:SASL_SSL",
@@ -37,7 +39,7 @@ def sasl_cluster(
     }
     options = [f"-Djava.security.auth.login.config={jaas}", *java]
     kinds = {
-        id_: Kind(config=config | pem(authority, f"broker-{id_}"), jvm_options=options)
+        id_: Kind(config=config | pem(authority, f"broker-{id_}"), jvm_options=options, jars=jars)
         for id_ in (1, 2, 3)
     }
     settings = {

@@ -12,7 +12,7 @@ from streaming.wire.apis import ApiKey
 from tests.e2e.first_clients import ask
 from tests.e2e.real_cluster import Kind, running
 from tests.e2e.securing import resign
-from tests.fixtures.policy_jars import POLICY, policy_jars
+from tests.fixtures.jars_of_tests import POLICY, jars_of_tests
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -50,7 +50,7 @@ _ASKED = [
 
 
 def test_a_policy_refuses_here_what_it_refuses_at_brokers(tmp_path: Path) -> None:
-    jars = policy_jars(tmp_path / "jars")
+    jars = jars_of_tests(tmp_path / "jars")
     shared = {"create.topic.policy.class.name": POLICY}
     kinds = {id_: Kind(config=shared, jars=jars) for id_ in (1, 2)}
     settings = {**shared, "create.topic.policy.class.path": f"{jars}/*"}

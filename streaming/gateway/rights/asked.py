@@ -14,18 +14,16 @@ from streaming.gateway.calls import shortened
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.topics_by_id import name_of
 from streaming.image.cluster_image import ClusterImage
-from streaming.security.acls import CLUSTER_NAME, Client, Operation, ResourceType
-from streaming.security.authorizer import Authorizer
+from streaming.security.acls import CLUSTER_NAME, SUPPORTED, Client, Operation, ResourceType
+from streaming.security.authorizer import Authorizer, Inquiry, Right, operation_bits
 from streaming.wire.apis import APIS
 from streaming.wire.passing import RequestPrefix
-from streaming.wire.requests import Request, decode_by_schema, first_text
+from streaming.wire.requests import Request, client_id_of, decode_by_schema, first_text
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-Right: TypeAlias = tuple[Operation, ResourceType, str | None]
 
 _LINES_MAX = 20
 """Of one request in the log."""
@@ -71,16 +69,22 @@ TOPIC_DENIED: Body = {
 class Asked:
     """One request of a client who may not do everything, read when a rule needs more than its
     prefix: `request` and `body` raise UnsupportedVersion and MalformedFrame.
+
+    Whatever is made of it while `is_open` is made again once its open questions are settled: what
+    has to be asked for counts as refused until then. listener: the name of where it came in.
     """
 
     prefix: RequestPrefix
     frame: bytes = field(repr=False)
     client: Client
+    listener: str
     authorizer: Authorizer
     view: ClusterView
     counters: Counter[str]
-    known: dict[Right, bool] = field(default_factory=dict, repr=False)
-    told: set[Right] = field(default_factory=set, repr=False)
+    _known: dict[Right, bool] = field(default_factory=dict, repr=False)
+    _open: dict[Right, bool] = field(default_factory=dict, repr=False)
+    _refused: dict[Right, None] = field(default_factory=dict, repr=False)
+    _told: set[Right] = field(default_factory=set, repr=False)
 
     @property
     def version(self) -> int:
@@ -107,6 +111,27 @@ class Asked:
         """The cluster as decided so far."""
         return self.view.image()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether something has to be asked for."""
+        return bool(self._open)
+
+    async def settle(self) -> None:
+        """Ask for what is open; raises AuthorizerFailed."""
+        prefix = self.prefix
+        client_id = client_id_of(self.frame)
+        inquiry = Inquiry(
+            self.client,
+            self.listener,
+            prefix.api_key,
+            prefix.api_version,
+            prefix.correlation_id,
+            client_id,
+        )
+        self._known.update(await self.authorizer.ask(inquiry, self._open))
+        self._open.clear()
+        self._refused.clear()
+
     def may(
         self,
         operation: Operation,
@@ -118,23 +143,41 @@ class Asked:
         """Return whether the client may do something; told: whether a refusal is worth a line in
         the log, and counts.
         """
-        right = (operation, resource_type, name)
-        permitted = self.known.get(right)
+        return self._has((operation, resource_type, name or ""), told=told)
+
+    def may_with_some(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Return whether there may be a resource with which the client may do something."""
+        return self._has((operation, resource_type, None), told=False)
+
+    def _has(self, right: Right, *, told: bool) -> bool:
+        permitted = self._known.get(right)
         if permitted is None:  # a request may be about the same thing very often
-            permitted = self.authorizer.permits(self.client, operation, resource_type, name or "")
-            self.known[right] = permitted
-        if told and not permitted and right not in self.told:
-            self.told.add(right)
-            self._tell(*right)
+            permitted = self.authorizer.permits(self.client, right)
+            if permitted is None:
+                self._open[right] = told or self._open.get(right, False)
+                return False
+            self._known[right] = permitted
+        if told and not permitted:
+            self._refused[right] = None
         return permitted
 
-    def _tell(self, operation: Operation, resource_type: ResourceType, name: str | None) -> None:
-        """Count a refusal, and log the first of a request as Kafka's authorizer does."""
+    def tell_refusals(self) -> None:
+        """Count what was refused since this was asked last, and log the first of a request as
+        Kafka's authorizer does.
+        """
+        for right in self._refused:
+            if right not in self._told:
+                self._told.add(right)
+                self._tell(right)
+        self._refused.clear()
+
+    def _tell(self, right: Right) -> None:
         self.counters["operations_denied"] += 1
-        if len(self.told) > _LINES_MAX:
-            if len(self.told) == _LINES_MAX + 1:
+        if len(self._told) > _LINES_MAX:
+            if len(self._told) == _LINES_MAX + 1:
                 logger.info("what else this request may not ask is not written here")
             return
+        operation, resource_type, name = right
         done = operation.name.title().replace("_", "")
         line = (
             f"Principal = {self.client.principal} is Denied Operation = {done} from"
@@ -142,6 +185,14 @@ class Asked:
             f" request = {APIS[self.prefix.api_key].name}"
         )
         logger.info("%s", _in_one_line(shortened(line)))
+
+    def operations(self, resource_type: ResourceType, name: str) -> int:
+        """Return what the client may do with a resource, as bits (KIP-430)."""
+        return operation_bits(
+            operation
+            for operation in SUPPORTED[resource_type]
+            if self.may(operation, resource_type, name, told=False)
+        )
 
     def may_with_cluster(self, operation: Operation, *, told: bool = True) -> bool:
         """Return whether the client may do something with the cluster."""

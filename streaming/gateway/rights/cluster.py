@@ -125,8 +125,7 @@ def cluster_operations(asked: Asked) -> Body:
     """Return what the client may do with the cluster, if it may know that."""
     if not asked.may_with_cluster(Operation.DESCRIBE):
         return {"cluster_authorized_operations": 0}
-    kind = ResourceType.CLUSTER
-    known = asked.authorizer.operations(asked.client, kind, CLUSTER_NAME)
+    known = asked.operations(ResourceType.CLUSTER, CLUSTER_NAME)
     return {"cluster_authorized_operations": known}
 
 
@@ -137,10 +136,8 @@ def init_producer_id(asked: Asked) -> Verdict:
         permitted = asked.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         error = ProtocolError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     else:
-        some = (asked.client, Operation.WRITE, ResourceType.TOPIC)
-        permitted = asked.authorizer.permits_some(*some) or asked.may_with_cluster(
-            Operation.IDEMPOTENT_WRITE
-        )
+        some = (Operation.WRITE, ResourceType.TOPIC)
+        permitted = asked.may_with_some(*some) or asked.may_with_cluster(Operation.IDEMPOTENT_WRITE)
         error = ProtocolError.CLUSTER_AUTHORIZATION_FAILED
     if permitted:
         return None

@@ -100,8 +100,7 @@ def describe_groups(asked: Asked) -> Verdict:
 def _with_operations(asked: Asked, group: Body) -> Body:
     if group["error_code"] != ProtocolError.NONE:
         return group
-    kind = ResourceType.GROUP
-    known = asked.authorizer.operations(asked.client, kind, group["group_id"])
+    known = asked.operations(ResourceType.GROUP, group["group_id"])
     return group | {"authorized_operations": known}
 
 

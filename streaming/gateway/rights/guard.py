@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from streaming.gateway.answering import SHORT_FRAME_BYTES, apart
-from streaming.gateway.calls import Answer, BoundListener, Served
+from streaming.gateway.calls import Answer, BoundListener, NotReady, Served
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.rights.asked import Amended, Asked, Refused, Verdict
 from streaming.gateway.rights.rules import FREE, RULES
 from streaming.security.acls import Client
-from streaming.security.authorizer import Authorizer
+from streaming.security.authorizer import Authorizer, AuthorizerFailed
 from streaming.wire.apis import ApiKey
 from streaming.wire.errors import UnsupportedApi
 from streaming.wire.passing import request_prefix
@@ -19,14 +23,26 @@ from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response, encode_response
 from streaming.wire.schema_codec import Body
 
+logger = logging.getLogger(__name__)
+
 _ANSWERED_WITHOUT_TASK = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT})
 """Nothing else answers these; they are judged by what they begin with, however long they are."""
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class _Judged:
+    """What is known of a request; the verdict stands only if nothing about it is open."""
+
     asked: Asked
     verdict: Verdict
+
+    @property
+    def goes_through(self) -> bool:
+        """Whether it may be asked as it is."""
+        return self.verdict is None and not self.asked.is_open
 
 
 class Guard:
@@ -49,6 +65,7 @@ class Guard:
         self._client = client
         self._by = (authorizer, view, counters)
         self._judged: _Judged | None = None
+        self._client_host = ""
 
     @property
     def listener(self) -> BoundListener:
@@ -67,11 +84,13 @@ class Guard:
         if len(request_frame) > SHORT_FRAME_BYTES and api_key not in _ANSWERED_WITHOUT_TASK:
             return None  # it is judged apart
         judged = self._judge(request_frame)
-        if isinstance(judged.verdict, Refused):
-            return _encoded(judged.asked, judged.verdict.body)
         answer = None
-        if judged.verdict is None:
-            answer = self._served.at_once(api_key, request_frame)
+        if not judged.asked.is_open:
+            judged.asked.tell_refusals()
+            if isinstance(judged.verdict, Refused):
+                return _encoded(judged.asked, judged.verdict.body)
+            if judged.verdict is None:
+                answer = self._served.at_once(api_key, request_frame)
         if answer is None:
             self._judged = judged
         return answer
@@ -80,7 +99,8 @@ class Guard:
         self, api_key: int, request_frame: bytes, client_host: str, answer: Answer
     ) -> bool:
         """Answer without a task what may be asked as it is."""
-        as_it_is = api_key in FREE or (self._judged is not None and self._judged.verdict is None)
+        self._client_host = client_host
+        as_it_is = api_key in FREE or (self._judged is not None and self._judged.goes_through)
         if not as_it_is:
             return False
         taken = self._served.try_answer(api_key, request_frame, client_host, answer)
@@ -95,13 +115,39 @@ class Guard:
         judged, self._judged = self._judged, None
         if judged is None:
             judged = await apart(len(request_frame), lambda: self._judge(request_frame))
-        match judged.verdict:
+        asked, verdict = judged.asked, judged.verdict
+        was_open, api_key = asked.is_open, asked.prefix.api_key
+        if was_open:
+            await _settle(asked)
+            rule = RULES[api_key]
+            verdict = await _settled(asked, len(request_frame), lambda: rule(asked))
+        asked.tell_refusals()
+        match verdict:
             case Refused(body):
-                return await apart(len(request_frame), lambda: _encoded(judged.asked, body))
+                return await apart(len(request_frame), lambda: _encoded(asked, body))
             case Amended():
-                return await self._amended(judged.asked, judged.verdict)
+                return await self._amended(asked, verdict)
+            case None if was_open and api_key in _ANSWERED_WITHOUT_TASK:
+                return await self._without_task(api_key, request_frame)
             case None:
                 return await self._served.answer(request_frame)
+
+    async def _without_task(self, api_key: int, request_frame: bytes) -> bytes:
+        """Have a request answered that nothing else answers, now that it is known that it may be
+        asked.
+        """
+        answer = self._served.at_once(api_key, request_frame)
+        if answer is not None:
+            return answer
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        def take(answer: bytes) -> None:
+            if not answered.done():  # whoever asked may be gone
+                answered.set_result(answer)
+
+        if self._served.try_answer(api_key, request_frame, self._client_host, take):
+            return await answered
+        return await self._served.answer(request_frame)
 
     def _judge(self, request_frame: bytes) -> _Judged:
         """Judge a request; a long one on another thread, as names are looked up in the image and
@@ -112,7 +158,8 @@ class Guard:
         rule = RULES.get(prefix.api_key)
         if rule is None:
             raise UnsupportedApi(prefix.api_key, prefix.api_version, prefix.correlation_id)
-        asked = Asked(prefix, request_frame, self._client, *self._by)
+        listener = self._served.listener.name
+        asked = Asked(prefix, request_frame, self._client, listener, *self._by)
         return _Judged(asked, rule(asked))
 
     async def _amended(self, asked: Asked, amended: Amended) -> bytes:
@@ -126,10 +173,33 @@ class Guard:
         if amended.amend is None and version == asked.version:
             return answer
         amend = amended.amend or (lambda body: body)
-        return await apart(
+        amended_answer = await _settled(
+            asked,
             max(len(answer), len(asked.frame)),
             lambda: _encoded(asked, amend(decode_response(key, version, answer)[1])),
         )
+        asked.tell_refusals()
+        return amended_answer
+
+
+async def _settled(asked: Asked, size_bytes: int, make: Callable[[], T]) -> T:
+    """Return what is made of a request, again as often as that opens questions; long ones on
+    another thread.
+    """
+    while True:
+        made = await apart(size_bytes, make)
+        if not asked.is_open:
+            return made
+        await _settle(asked)
+
+
+async def _settle(asked: Asked) -> None:
+    """Raises NotReady, on which a client asks again, where a refusal would be final."""
+    try:
+        await asked.settle()
+    except AuthorizerFailed as error:
+        logger.warning("%s", error)
+        raise NotReady(str(error)) from error
 
 
 def _encoded(asked: Asked, body: Body) -> bytes:

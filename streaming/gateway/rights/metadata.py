@@ -144,6 +144,5 @@ def _with_operations(asked: Asked, verdict: Amended | None) -> Verdict:
 def _with_topic_operations(asked: Asked, topic: Body) -> Body:
     if topic["name"] is None:
         return topic
-    kind = ResourceType.TOPIC
-    known = asked.authorizer.operations(asked.client, kind, topic["name"])
+    known = asked.operations(ResourceType.TOPIC, topic["name"])
     return topic | {"topic_authorized_operations": known}

@@ -15,7 +15,7 @@ from streaming.front.topic_policy import check_topic_policy, topic_policy
 from streaming.gateway.topic_policy import JavaTopicPolicy
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
-from tests.fixtures.policy_jars import POLICY, policy_jars
+from tests.fixtures.jars_of_tests import POLICY, jars_of_tests
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -24,7 +24,7 @@ ASKED = {"topic": "t", "partitions": 6, "replication_factor": 3, "assignment": N
 
 @pytest.fixture(scope="module")
 def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return policy_jars(tmp_path_factory.mktemp("policy") / "jars")
+    return jars_of_tests(tmp_path_factory.mktemp("policy") / "jars")
 
 
 def settings(jars: Path, *overrides: str, name: str = POLICY) -> Settings:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from streaming.gateway.calls import Answer, BoundListener
 from streaming.security.acls import Client
+from streaming.security.authorizer import AclAuthorizer, AuthorizerFailed, Inquiry, Right
 from streaming.wire.requests import decode_by_schema
 from streaming.wire.responses import encode_response
 
@@ -46,3 +49,27 @@ class Behind:
         return encode_response(
             header.api_key, header.api_version, header.correlation_id, self._body
         )
+
+
+class AskedFor:
+    """An authorizer that has to be asked, and says what another one would; notes what for."""
+
+    ready = True
+
+    def __init__(self, by: AclAuthorizer) -> None:
+        self.asked: list[tuple[Inquiry, Mapping[Right, bool]]] = []
+        self.failing = False
+        self._by = by
+
+    def is_super_user(self, client: Client) -> bool:
+        return self._by.is_super_user(client)
+
+    def permits(self, client: Client, right: Right) -> bool | None:
+        return None
+
+    async def ask(self, inquiry: Inquiry, rights: Mapping[Right, bool]) -> Mapping[Right, bool]:
+        await asyncio.sleep(0)
+        self.asked.append((inquiry, dict(rights)))
+        if self.failing:
+            raise AuthorizerFailed("the authorizer: it is full")
+        return await self._by.ask(inquiry, rights)

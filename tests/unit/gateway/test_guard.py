@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
+from streaming.gateway.calls import Answer, NotReady
 from streaming.gateway.rights.guard import Guard
 from streaming.gateway.rights.rules import FREE, RULES
 from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, ResourceType
-from streaming.security.authorizer import Authorizer
+from streaming.security.authorizer import AclAuthorizer, Authorizer, Inquiry
 from streaming.wire.apis import APIS, GATEWAY_APIS, GROUP_APIS, PASSED_APIS, ApiKey
 from streaming.wire.errors import MalformedFrame, UnsupportedApi
 from streaming.wire.requests import encode_request, first_text
 from streaming.wire.responses import decode_response
-from tests.unit.gateway.behind import CLIENT, Behind
+from tests.unit.gateway.behind import CLIENT, AskedFor, Behind
 from tests.unit.gateway.bodies import BODIES, TOPIC_ID
 from tests.unit.gateway.support import FakeCluster
 
@@ -44,11 +45,19 @@ def everything() -> AclTable:
 
 
 def guarded(behind: Behind, acls: AclTable, counters: Counter[str] | None = None) -> Guard:
-    authorizer = Authorizer((), allow_without_acls=False)
+    return guarded_by(by_lists(acls), behind, Counter() if counters is None else counters)
+
+
+def by_lists(acls: AclTable) -> AclAuthorizer:
+    authorizer = AclAuthorizer((), allow_without_acls=False)
     authorizer.take(acls)
+    return authorizer
+
+
+def guarded_by(authorizer: Authorizer, behind: Behind, counters: Counter[str]) -> Guard:
     cluster = FakeCluster()
     cluster.create("t", [[1, 2]], "dHR0dHR0dHR0dHR0dHR0dA")
-    return Guard(behind, CLIENT, authorizer, cluster, Counter() if counters is None else counters)
+    return Guard(behind, CLIENT, authorizer, cluster, counters)
 
 
 def errors_in(body: Any) -> set[int]:
@@ -117,6 +126,72 @@ def answered(guard: Guard, key: ApiKey, request: bytes) -> bytes:
     if guard.try_answer(key, request, "/10.0.0.1", answers.append):
         return answers.pop()
     return asyncio.run(guard.answer(request))
+
+
+@pytest.mark.parametrize(("key", "version"), ENTIRELY)
+def test_what_has_to_be_asked_for_is_refused_as_what_is_known(key: ApiKey, version: int) -> None:
+    request, by, behind = request_of(key, version), AskedFor(by_lists(AclTable())), Behind()
+    known, asked_for = Counter[str](), Counter[str]()
+    refused = answered(guarded(behind, AclTable(), known), key, request)
+    assert answered(guarded_by(by, behind, asked_for), key, request) == refused
+    assert behind.asked == [] and asked_for == known
+    client_id = None if (key, version) == (ApiKey.CONTROLLED_SHUTDOWN, 0) else "c"
+    assert {inquiry for inquiry, _ in by.asked} == {
+        Inquiry(CLIENT, "CLIENT", key, version, 7, client_id)
+    }
+
+
+@pytest.mark.parametrize(("key", "version"), ENTIRELY)
+def test_what_may_be_asked_goes_through_once_that_is_known(key: ApiKey, version: int) -> None:
+    more = {"include_authorized_operations": False} if key is ApiKey.DESCRIBE_GROUPS else {}
+    request, by = request_of(key, version, **more), AskedFor(by_lists(everything()))
+    of_members = key in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT)
+    for behind, answer in (
+        (Behind(), b"at once"),
+        (Behind(quick=False), b"without a task"),
+        (Behind(quick=False, taking=False), b"answer"),
+    ):
+        found = answered(guarded_by(by, behind, Counter()), key, request)
+        assert found == (answer if of_members else b"answer")
+        assert set(behind.asked) == {request}
+
+
+def test_a_client_asks_again_when_nobody_says_what_it_may(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    by, behind = AskedFor(by_lists(everything())), Behind()
+    by.failing = True
+    guard = guarded_by(by, behind, Counter())
+    for _ in range(2):
+        with pytest.raises(NotReady, match="the authorizer: it is full"):
+            answered(guard, ApiKey.HEARTBEAT, request_of(ApiKey.HEARTBEAT, 4))
+    assert behind.asked == [] and caplog.messages == ["the authorizer: it is full"] * 2
+    by.failing = False
+    assert answered(guard, ApiKey.HEARTBEAT, request_of(ApiKey.HEARTBEAT, 4)) == b"at once"
+
+
+def test_who_hangs_up_while_a_request_waits_is_not_answered() -> None:
+    held: list[Answer] = []
+
+    class Waiting(Behind):
+        def try_answer(self, _: int, request_frame: bytes, __: str, answer: Answer) -> bool:
+            held.append(answer)
+            return True
+
+    async def hang_up() -> None:
+        by = AskedFor(by_lists(everything()))
+        guard = guarded_by(by, Waiting(quick=False), Counter())
+        request = request_of(ApiKey.JOIN_GROUP, 9)
+        assert guard.at_once(ApiKey.JOIN_GROUP, request) is None
+        assert not guard.try_answer(ApiKey.JOIN_GROUP, request, "/10.0.0.1", lambda _: None)
+        waiting = asyncio.get_running_loop().create_task(guard.answer(request))
+        while not held:
+            await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        held[0](b"too late")
+
+    asyncio.run(hang_up())
 
 
 def test_of_what_was_asked_nothing_is_kept() -> None:

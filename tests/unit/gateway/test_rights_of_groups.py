@@ -13,11 +13,11 @@ import pytest
 from state.protocol_errors import ProtocolError
 from streaming.gateway.rights.guard import Guard
 from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, ResourceType
-from streaming.security.authorizer import Authorizer, operation_bits
+from streaming.security.authorizer import AclAuthorizer, Authorizer, operation_bits
 from streaming.wire.apis import ApiKey
 from streaming.wire.requests import decode_by_schema, encode_request
 from streaming.wire.responses import decode_response
-from tests.unit.gateway.behind import CLIENT, Behind
+from tests.unit.gateway.behind import CLIENT, AskedFor, Behind
 from tests.unit.gateway.support import FakeCluster
 
 GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
@@ -34,7 +34,7 @@ def ask(
     may: dict[tuple[ResourceType, str], Operation],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the answer of a guard, and what was asked behind it."""
-    authorizer = Authorizer((), allow_without_acls=False)
+    authorizer = AclAuthorizer((), allow_without_acls=False)
     authorizer.take(
         AclTable(
             {
@@ -43,21 +43,23 @@ def ask(
             }
         )
     )
-    behind = Behind(answered)
-    guard = Guard(behind, CLIENT, authorizer, FakeCluster(), Counter())
     request = encode_request(key, version, 9, "c", asked)
 
-    async def answer() -> bytes:
+    async def answer(by: Authorizer) -> tuple[bytes, list[bytes]]:
+        behind = Behind(answered)
+        guard = Guard(behind, CLIENT, by, FakeCluster(), Counter())
         at_once = guard.at_once(key, request)
         assert at_once is None or behind.asked == []
         if at_once is not None:
-            return at_once
+            return at_once, []
         assert not guard.try_answer(key, request, "/10.0.0.1", lambda _: None)
-        return await guard.answer(request)
+        return await guard.answer(request), behind.asked
 
-    correlation_id, body = decode_response(key, version, asyncio.run(answer()))
+    found, behind = asyncio.run(answer(authorizer))
+    assert asyncio.run(answer(AskedFor(authorizer))) == (found, behind)
+    correlation_id, body = decode_response(key, version, found)
     assert correlation_id == 9
-    return body, [decode_by_schema(one).body for one in behind.asked]
+    return body, [decode_by_schema(one).body for one in behind]
 
 
 def named(name: str, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from streaming.gateway.server import Listener
 from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, ResourceType
-from streaming.security.authorizer import Authorizer
+from streaming.security.authorizer import AclAuthorizer
 from streaming.security.connector import Connector
 from streaming.security.conversation import Credentials
 from streaming.security.sasl_server import Sasl
@@ -34,7 +34,7 @@ def judged(
     host: str = ANY,
 ) -> None:
     """Run a scenario where a principal, and nobody else, sees the only topic."""
-    authorizer = Authorizer((), allow_without_acls=False)
+    authorizer = AclAuthorizer((), allow_without_acls=False)
     mine = [Acl(principal, host, Operation.DESCRIBE, True)]
     authorizer.take(AclTable({Pattern(ResourceType.TOPIC, ANY, prefixed=False): mine}))
 
@@ -127,7 +127,7 @@ def test_a_certificate_that_no_rule_is_about_is_not_let_in(
 
 
 def test_while_rights_are_not_known_nobody_is_refused_but_hung_up_on() -> None:
-    by = Authorizer({"User:alice"}, allow_without_acls=True)
+    by = AclAuthorizer({"User:alice"}, allow_without_acls=True)
     listener = plain(sasl=Sasl(("PLAIN",), USERS, nobody))
 
     async def run() -> None:
@@ -148,7 +148,7 @@ def test_while_rights_are_not_known_nobody_is_refused_but_hung_up_on() -> None:
 
 def test_without_a_name_it_is_the_same() -> None:
     async def run() -> None:
-        by = Authorizer((), allow_without_acls=True)
+        by = AclAuthorizer((), allow_without_acls=True)
         async with running(listeners=[plain()], authorizer=by) as rig:
             with pytest.raises((OSError, EOFError)):
                 await seen(rig, Connector())

@@ -15,7 +15,7 @@ from streaming.gateway import login
 from streaming.gateway.delegation_tokens import TokenTerms
 from streaming.gateway.server import Listener
 from streaming.security.acls import Acl, AclTable, Operation, Pattern, ResourceType
-from streaming.security.authorizer import Authorizer
+from streaming.security.authorizer import AclAuthorizer
 from streaming.security.delegation_tokens import DelegationToken, token_credential, token_hmac
 from streaming.security.identity import Identity
 from streaming.security.sasl_server import Sasl, TokenLogin
@@ -70,7 +70,7 @@ def user_of(name: str) -> dict[str, str]:
 def with_tokens(
     scenario: Callable[[World], Awaitable[None]],
     terms: TokenTerms = TERMS,
-    authorizer: Authorizer | None = None,
+    authorizer: AclAuthorizer | None = None,
     session_max_ms: int = 0,
 ) -> None:
     """Run a scenario against a gateway where users come by PLAIN, and tokens by SCRAM."""
@@ -290,7 +290,7 @@ def test_who_cannot_be_asked_now_is_no_secret() -> None:
     with_tokens(scenario)
 
 
-def rights(*, super_users: tuple[str, ...] = ()) -> Authorizer:
+def rights(*, super_users: tuple[str, ...] = ()) -> AclAuthorizer:
     """Carol may make tokens of bob's and see them, and see the token t-alice."""
 
     def carol(operation: Operation) -> list[Acl]:
@@ -305,7 +305,7 @@ def rights(*, super_users: tuple[str, ...] = ()) -> Authorizer:
             Operation.DESCRIBE
         ),
     }
-    found = Authorizer(super_users, allow_without_acls=False)
+    found = AclAuthorizer(super_users, allow_without_acls=False)
     found.take(AclTable(lists))
     return found
 
