@@ -56,6 +56,7 @@ AS_JAVA_WRITES_THEM = [
 ]
 
 
+KAFKAS_OWN = "kafka.security.authorizer.AclAuthorizer"
 _SUBJECT = 5  # behind version, number, algorithm, issuer and validity
 _SEQUENCE = (0, 1, 16)
 
@@ -171,9 +172,11 @@ def test_addresses_are_written_as_java_does(host: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("override", "reason"),
     [
+        ("authorizer.class.path=/a", r"authorizer\.class\.path is about rights"),
+        ("authorizer.config=/a", r"authorizer\.config is about rights"),
         ("super.users=User:a", r"super\.users is about rights, which are not checked"),
         ("allow.everyone.if.no.acl.found=true", r"acl\.found is about rights"),
-        ("authorizer.class.name=com.acme.Ours", "AclAuthorizer"),
+        ("authorizer.class.name=com.acme.Ours", r"com\.acme\.Ours needs authorizer\.class\.path"),
         ("super.users=alice", "allowed is principals such as User:admin"),
         ("super.users=User:a;;b", "allowed is principals such as User:admin"),
         ("ssl.principal.mapping.rules=RULE:(/a/", "allowed is DEFAULT and RULE:"),
@@ -185,10 +188,23 @@ def test_settings_that_cannot_be_are_refused(override: str, reason: str) -> None
         load_settings(overrides=[override], environment={})
 
 
+@pytest.mark.parametrize(
+    ("name", "override", "reason"),
+    [
+        (KAFKAS_OWN, "authorizer.class.path=/a", f"class.path is about .* {KAFKAS_OWN} is Kafka's"),
+        (KAFKAS_OWN, "authorizer.config=/a", "config is about an authorizer of the brokers' own"),
+        ("a.B", "allow.everyone.if.no.acl.found=true", r"say it to a\.B in authorizer\.config"),
+    ],
+)
+def test_settings_of_authorizers_go_together(name: str, override: str, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        load_settings(overrides=[f"authorizer.class.name={name}", override], environment={})
+
+
 def test_super_users_are_separated_by_semicolons() -> None:
     given = load_settings(
         overrides=[
-            "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
+            f"authorizer.class.name={KAFKAS_OWN}",
             "super.users=User:CN=a,O=b; User:c;",
         ],
         environment={},
