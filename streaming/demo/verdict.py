@@ -63,16 +63,18 @@ def read_back(
     Raises NotReadable, KafkaError.
     """
     assigned = [TopicPartition(topic, number) for number in partitions]
-    ends = _ends(bootstrap_servers, assigned)
+    ends = end_offsets(bootstrap_servers, assigned)
     with _reader(bootstrap_servers) as client:
         client.assign(assigned)
         client.seek_to_beginning(*assigned)
         return _read_until(client, ends)
 
 
-def _ends(bootstrap_servers: Sequence[str], assigned: Sequence[Any]) -> Mapping[Any, int]:
-    """Ask where partitions end; again by another client, since kafka-python (3.0.12) goes on to ask
-    whoever led when it began, if leaders move meanwhile.
+def end_offsets(bootstrap_servers: Sequence[str], assigned: Sequence[Any]) -> Mapping[Any, int]:
+    """Return where partitions end; raises NotReadable, KafkaError.
+
+    If it takes long another client asks: kafka-python (3.0.12) goes on to ask whoever led when it
+    began, if leaders move meanwhile.
     """
     for _ in range(_ASKED_MAX):
         with _reader(bootstrap_servers) as client, suppress(KafkaTimeoutError):

@@ -25,6 +25,9 @@ from streaming.log.location import KafkaTopic
 TIMEOUT_MS = 10_000
 _RECORDS_AT_ONCE = 10_000
 _FETCH_BYTES = 8 * 1024 * 1024
+_METADATA_MS = 2_000
+"""kafka-python (3.0.12) goes on to ask where a partition ends whoever led it when metadata came last.
+"""
 
 
 def open_consumer(topic: KafkaTopic, timeout_ms: int, fetch_bytes: int) -> KafkaConsumer:
@@ -38,6 +41,7 @@ def open_consumer(topic: KafkaTopic, timeout_ms: int, fetch_bytes: int) -> Kafka
         fetch_max_bytes=fetch_bytes,
         max_partition_fetch_bytes=fetch_bytes,
         reconnect_backoff_max_ms=1_000,
+        metadata_max_age_ms=_METADATA_MS,
     )
 
 

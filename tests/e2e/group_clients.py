@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from kafka import KafkaConsumer
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError as PythonKafkaError
 
 from tests.e2e.group_processes import java_command
 from tests.e2e.waiting import wait_for
@@ -136,7 +136,7 @@ class PythonClient:
                 assigned = self._consumer.assignment()
                 positions = {one.partition: self._consumer.position(one) for one in assigned}
                 self._consumer.commit()
-            except KafkaError as error:
+            except PythonKafkaError as error:
                 yield type(error).__name__
             else:
                 yield {one: at for one, at in positions.items() if at is not None}
@@ -167,6 +167,8 @@ class RdClient:
         while True:
             message = self._consumer.poll(_POLL_S)
             if message is None or message.error():
+                if message is not None and message.error().code() == KafkaError.NOT_COORDINATOR:
+                    self._consumer.assign(self._consumer.assignment())  # docs/groups.md
                 yield None
                 continue
             try:

@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer
 from confluent_kafka import TopicPartition as RdPartition
 from kafka import KafkaConsumer, TopicPartition
 
+from streaming.demo.verdict import end_offsets
 from streaming.internal_topics import GROUP_TOPIC
 from tests.e2e.group_stage import GROUP_PARTITIONS
 from tests.e2e.waiting import wait_for
@@ -79,7 +80,7 @@ def read_all(brokers: Sequence[str]) -> Records:
     found: Records = {}
     try:
         consumer.assign(partitions)
-        ends = consumer.end_offsets(partitions)
+        ends = end_offsets(brokers, partitions)
         consumer.seek_to_beginning()
 
         def all_read() -> bool:

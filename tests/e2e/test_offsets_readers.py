@@ -13,10 +13,11 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 
 from state.protocol_errors import ProtocolError
 from streaming.demo.cluster import DemoCluster
+from streaming.demo.verdict import end_offsets
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.supervisor.processes import FRONT
 from streaming.wire.apis import ApiKey
@@ -145,10 +146,8 @@ def test_a_front_that_stood_still_calls_no_offset_impossible(
 
 def beyond(brokers: Sequence[str]) -> dict[str, Any]:
     """A Fetch from where the partitions end now, by a consumer that knows no leader epoch."""
-    consumer: Any = KafkaConsumer(bootstrap_servers=list(brokers))
     partitions = [TopicPartition(GROUP_TOPIC, number) for number in range(GROUP_PARTITIONS)]
-    ends = consumer.end_offsets(partitions)
-    consumer.close()
+    ends = end_offsets(brokers, partitions)
     asked = [
         {
             "partition": one.partition,

@@ -9,7 +9,7 @@ from typing import Any
 from state.groups.answers import FetchedOffset, fetch_offsets
 from state.groups.tables import GroupApi
 from state.protocol_errors import ProtocolError
-from streaming.gateway.calls import Call
+from streaming.gateway.calls import Call, HangUp
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.wire import since
 from streaming.wire.apis import APIS
@@ -83,10 +83,18 @@ class Offsets:
         )
 
     async def fetch(self, call: Call) -> Body:
-        """Answer OffsetFetch from what is decided so far, from version 8 on for several groups."""
-        if call.version >= since.OFFSET_FETCH_MANY_GROUPS:
-            return {"groups": [self._fetch(call, one) for one in call.body["groups"]]}
-        answer = self._fetch(call, call.body)
+        """Answer OffsetFetch from what is decided so far, from version 8 on for several groups.
+
+        Raises HangUp where another node coordinates all of them: every client looks for it then,
+        while a consumer of librdkafka that is told so never asks again (its issue 5586).
+        """
+        many = call.version >= since.OFFSET_FETCH_MANY_GROUPS
+        answers = [self._fetch(call, one) for one in (call.body["groups"] if many else [call.body])]
+        if answers and all(one["error_code"] == ProtocolError.NOT_COORDINATOR for one in answers):
+            raise HangUp("another node coordinates the groups whose offsets are asked for")
+        if many:
+            return {"groups": answers}
+        (answer,) = answers
         if (
             call.version < since.OFFSET_FETCH_TOP_LEVEL_ERROR
             and answer["error_code"] != ProtocolError.NONE

@@ -157,6 +157,22 @@ def test_while_groups_load_clients_are_told_to_wait() -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize("version", [1, 7, 9])
+def test_who_asks_another_nodes_groups_for_offsets_is_hung_up_on(version: int) -> None:
+    """Who is told that they are another node's may never ask again."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        await member_of(client)
+        world.groups.role_lost()
+        world.cluster.controller = False
+        with pytest.raises(EOFError):
+            await fetched(client, version)
+        assert rig.gateway.counters["closed_refused"] == 1
+
+    play(scenario)
+
+
 def test_a_commit_that_waits_is_answered_when_the_role_is_lost() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
