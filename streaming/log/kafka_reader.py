@@ -26,8 +26,7 @@ TIMEOUT_MS = 10_000
 _RECORDS_AT_ONCE = 10_000
 _FETCH_BYTES = 8 * 1024 * 1024
 _METADATA_MS = 2_000
-"""kafka-python (3.0.12) goes on to ask where a partition ends whoever led it when metadata came last.
-"""
+"""Whoever led when metadata came last, kafka-python (3.0.12) goes on to ask where a log ends."""
 
 
 def open_consumer(topic: KafkaTopic, timeout_ms: int, fetch_bytes: int) -> KafkaConsumer:
