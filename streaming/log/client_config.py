@@ -1,5 +1,5 @@
-"""How a log cluster is reached that wants TLS, or names and passwords: by the properties of a
-client, as Kafka's own tools take them with --command-config.
+"""How a log cluster is reached that wants TLS, names and passwords, or tokens of an issuer: by the
+properties of a client, as Kafka's own tools take them with --command-config.
 """
 
 from __future__ import annotations
@@ -8,27 +8,39 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kafka.errors import KafkaConnectionError
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
 from streaming.errors import ConfigurationError
 from streaming.keyfiles.jaas import JaasError, LoginModule, parse_jaas
 from streaming.keyfiles.pem import load_key, load_trusted, new_client_context
 from streaming.keyfiles.properties import read_properties
+from streaming.tokens.issuer import IssuerFailed
+from streaming.tokens.own_tokens import ClientLogin, OwnTokens
 
 _PROTOCOL, _MECHANISM, _LOGIN = "security.protocol", "sasl.mechanism", "sasl.jaas.config"
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
 _KEY, _TRUSTED = "ssl.keystore.location", "ssl.truststore.location"
+_OAUTHBEARER, _TOKENS_URL = "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url"
+_BEARER_PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 _ALLOWED = {
     _PROTOCOL: ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-    _MECHANISM: ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    _MECHANISM: ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", _OAUTHBEARER),
+    "sasl.login.callback.handler.class": (
+        f"{_BEARER_PACKAGE}.secured.OAuthBearerLoginCallbackHandler",
+        f"{_BEARER_PACKAGE}.OAuthBearerLoginCallbackHandler",
+    ),
     _IDENTIFICATION: ("https", ""),
     "ssl.keystore.type": ("PEM",),
     "ssl.truststore.type": ("PEM",),
 }
-_KNOWN = frozenset({*_ALLOWED, _LOGIN, _KEY, _TRUSTED})
+_KNOWN = frozenset({*_ALLOWED, _LOGIN, _KEY, _TRUSTED, _TOKENS_URL})
+_USER, _CLIENT = ("username", "password"), ("clientId", "clientSecret")
 _ABOUT_SECURITY = ("security.", "ssl.", "sasl.")
 
 
 def security_options(file: Path) -> dict[str, Any]:
-    """Return what kafka-python's clients are told of TLS, name and password.
+    """Return what kafka-python's clients are told of TLS, name and password or tokens.
 
     What is not about them in the file does not count. Raises ConfigurationError naming file, key
     and what is allowed; it repeats no password.
@@ -75,15 +87,49 @@ def _login(file: Path, given: Mapping[str, str]) -> dict[str, Any]:
         allowed = ", ".join(_ALLOWED[_MECHANISM])
         raise ConfigurationError(f"{file}: {_MECHANISM} is missing; allowed are {allowed}")
     options = _module(file, given).options
+    by_token = mechanism == _OAUTHBEARER
     try:
-        user, password = options["username"], options["password"]
+        user, secret = (options[key] for key in (_CLIENT if by_token else _USER))
     except KeyError as missing:
         raise ConfigurationError(f"{file}: {_LOGIN} has no {missing.args[0]}=...") from None
+    if by_token:
+        login = ClientLogin(user, secret, options.get("scope", ""))
+        tokens = _tokens(file, given, login, options.get(_TRUSTED, ""))
+        return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": tokens}
     return {
         "sasl_mechanism": mechanism,
         "sasl_plain_username": user,
-        "sasl_plain_password": password,
+        "sasl_plain_password": secret,
     }
+
+
+class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
+    """Tells kafka-python a token whenever it logs in."""
+
+    def __init__(self, tokens: OwnTokens) -> None:
+        super().__init__()
+        self._tokens = tokens
+
+    def token(self) -> str:
+        try:
+            return self._tokens.get()
+        except IssuerFailed as error:  # it may be back when the client tries again
+            raise KafkaConnectionError(str(error)) from error
+
+
+def _tokens(file: Path, given: Mapping[str, str], login: ClientLogin, trusted: str) -> _Tokens:
+    """trusted: a PEM file with who signs the issuer's certificate, "" for whom the machine trusts
+    (JaasOptionsUtils).
+    """
+    url = given.get(_TOKENS_URL, "")
+    if not url.startswith(("http://", "https://", "file:/")):
+        raise ConfigurationError(
+            f"{file}: {_TOKENS_URL} = {url!r}; allowed is where {_OAUTHBEARER} gets tokens, such as"
+            " https://issuer/token or file:///token"
+        )
+    context = new_client_context("https")
+    load_trusted(context, f"{file}: {_LOGIN}'s {_TRUSTED}", trusted)
+    return _Tokens(OwnTokens(url, login, context))
 
 
 def _module(file: Path, given: Mapping[str, str]) -> LoginModule:
@@ -97,6 +143,6 @@ def _module(file: Path, given: Mapping[str, str]) -> LoginModule:
     if len(modules) != 1:
         raise ConfigurationError(
             f"{file}: {_LOGIN} has {len(modules)} login modules, allowed is one:"
-            " ...LoginModule required username=... password=...;"
+            " ...LoginModule required ...;"
         )
     return modules[0]

@@ -14,12 +14,12 @@ from pathlib import Path
 from streaming.errors import ConfigurationError
 from streaming.keyfiles.jaas import JaasError, LoginModule, Sections, parse_jaas
 from streaming.keyfiles.pem import load_trusted, new_client_context
-from streaming.security.conversation import Credentials
+from streaming.security.conversation import Conversation, Credentials
 from streaming.security.kerberos.client import kerberos_conversation
 from streaming.security.kerberos.jgss import Jgss, shared_jgss
-from streaming.security.oauthbearer.own_tokens import ClientLogin, OwnTokens
 from streaming.setting_types import GSSAPI, OAUTHBEARER, PLAIN
 from streaming.settings import Settings
+from streaming.tokens.own_tokens import ClientLogin, OwnTokens
 
 _FILE = "java.security.auth.login.config"
 _BROKERS, _ZOOKEEPER = "KafkaServer", "Client"
@@ -161,7 +161,13 @@ def _by_token(settings: Settings, mechanism: str, module: LoginModule) -> Creden
     login = ClientLogin(client, secret, module.options.get("scope", ""))
     trusted = issuer_context(settings, settings.controller_listener)
     tokens = OwnTokens(settings.sasl_oauthbearer_token_endpoint_url, login, trusted)
-    return Credentials(mechanism, client, begin=tokens.conversation)
+
+    def conversation(_: str) -> Conversation:
+        """Begin a login with a token (RFC 7628): who is refused hears why, and agrees."""
+        if (yield f"n,,\x01auth=Bearer {tokens.get()}\x01\x01".encode()):
+            yield b"\x01"
+
+    return Credentials(mechanism, client, begin=conversation)
 
 
 def _by_service_ticket(settings: Settings, _: str, module: LoginModule) -> Credentials:

@@ -26,7 +26,6 @@ from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, Reso
 from streaming.security.authorizer import AclAuthorizer
 from streaming.security.connector import Connector
 from streaming.security.conversation import Credentials
-from streaming.security.oauthbearer.own_tokens import ClientLogin, OwnTokens
 from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
 from streaming.security.oauthbearer.signing_keys import SigningKeys
 from streaming.security.principals import ANONYMOUS
@@ -35,6 +34,7 @@ from streaming.security.scram import ScramCredential
 from streaming.security.tls import client_context, server_context
 from streaming.setting_types import OAUTHBEARER
 from streaming.settings_loader import load_settings
+from streaming.tokens.own_tokens import ClientLogin, OwnTokens
 from streaming.wire.apis import ApiKey
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.exchange import CLIENT_ID, Exchange

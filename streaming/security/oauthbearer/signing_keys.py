@@ -15,7 +15,7 @@ import jwt
 import orjson
 
 from streaming.security.identity import Undecided
-from streaming.security.oauthbearer.issuer import IssuerFailed, fetched
+from streaming.tokens.issuer import IssuerFailed, fetched
 
 logger = logging.getLogger(__name__)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from streaming.log.api import LogUnavailable, NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.kafka_reader import KafkaLogReader
 from streaming.log.kafka_tail import KafkaTail
+from streaming.log.kafka_writer import KafkaLogWriter
 from streaming.log.location import KafkaTopic
 from streaming.log.publisher import published
 from tests.fixtures.certificates import Authority
 from tests.fixtures.folding import fold_log
 from tests.fixtures.log_cluster import LOG_PASSWORD, LOG_USER, LogCluster, escaped
+from tests.fixtures.token_issuer import TokenIssuer
 from tests.fixtures.waiting import wait_for
 from tests.logs.state_logs import long_log
 
@@ -29,13 +32,30 @@ pytestmark = [
 ]
 
 MODULES = {"PLAIN": "plain.Plain", "SCRAM-SHA-512": "scram.Scram"}
+TOKENS = "OAUTHBEARER"
+LIFE_S = 6.0
+"""Of a token, with which a connection ends, too."""
 Client = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogCluster]:
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def issuer(authority: Authority) -> Iterator[TokenIssuer]:
+    clients = {LOG_USER: LOG_PASSWORD}
+    with TokenIssuer(clients, authority.keystore("issuer"), LIFE_S) as issuer:
+        yield issuer
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, authority: Authority, issuer: TokenIssuer
+) -> Iterator[LogCluster]:
     folder = tmp_path_factory.mktemp("secured-log-cluster")
-    found = LogCluster(folder / "kafka", Authority(folder / "authority"))
+    found = LogCluster(folder / "kafka", authority, issuer.keys_url)
     found.format()
     found.start()
     yield found
@@ -50,10 +70,8 @@ def _collected() -> Iterator[None]:
 
 
 @pytest.fixture
-def client(cluster: LogCluster, tmp_path: Path) -> Client:
+def client(authority: Authority, issuer: TokenIssuer, tmp_path: Path) -> Client:
     """Writes the properties of a client."""
-    assert cluster.authority is not None
-    authority = cluster.authority
 
     def client(mechanism: str, password: str = LOG_PASSWORD) -> Path:
         file = tmp_path / f"{mechanism}.properties"
@@ -63,11 +81,26 @@ def client(cluster: LogCluster, tmp_path: Path) -> Client:
             f"ssl.truststore.type=PEM\nssl.truststore.location={authority.trusted}\n"
             f"ssl.keystore.type=PEM\nssl.keystore.location={authority.keystore('client')}\n"
             f"sasl.mechanism={mechanism}\n"
+            + (bearer if mechanism == TOKENS else login)(mechanism, password)
+        )
+        return file
+
+    def login(mechanism: str, password: str) -> str:
+        return (
             "sasl.jaas.config=org.apache.kafka.common.security."
             f"{MODULES[mechanism]}LoginModule required \\\n"
             f"  username={LOG_USER} \\\n  password={escaped(password)};\n"
         )
-        return file
+
+    def bearer(_: str, password: str) -> str:
+        package = "org.apache.kafka.common.security.oauthbearer"
+        return (
+            f"sasl.oauthbearer.token.endpoint.url={issuer.token_url}\n"
+            f"sasl.login.callback.handler.class={package}.secured.OAuthBearerLoginCallbackHandler\n"
+            f"sasl.jaas.config={package}.OAuthBearerLoginModule required \\\n"
+            f"  clientId={LOG_USER} clientSecret={escaped(password)} \\\n"
+            f'  ssl.truststore.location="{authority.trusted}";\n'
+        )
 
     return client
 
@@ -78,7 +111,7 @@ def run(*arguments: object) -> int:
     return int(left.value.code or 0)
 
 
-@pytest.mark.parametrize("mechanism", MODULES)
+@pytest.mark.parametrize("mechanism", [*MODULES, TOKENS])
 def test_a_log_is_copied_there_followed_and_decided_again(
     cluster: LogCluster, client: Client, tmp_path: Path, mechanism: str, capsys
 ) -> None:
@@ -110,6 +143,26 @@ def test_who_is_not_let_in_is_told(cluster: LogCluster, client: Client, mechanis
     topic = KafkaTopic(cluster.bootstrap_server, "any", str(client(mechanism, "wrong")))
     # kafka-python may see that the broker hung up before it reads why.
     with pytest.raises(LogUnavailable, match=r"Authentication failed|socket disconnected"):
+        KafkaLogReader(topic, timeout_ms=5_000)
+
+
+def test_a_log_is_written_for_longer_than_tokens_last(cluster: LogCluster, client: Client) -> None:
+    topic = KafkaTopic(cluster.bootstrap_server, "long", str(client(TOKENS)))
+    assert run("log", "create", topic, "--replication-factor", 1) == 0
+    ends_s, written = time.monotonic() + 2 * LIFE_S, 0
+    with KafkaLogWriter(topic) as writer, KafkaTail(topic, 10_000) as tail:
+        while time.monotonic() < ends_s:
+            assert writer.append([NewRecord("k", "", b"", 1)]) == range(written, written + 1)
+            written += 1
+            wait_for("the record", lambda: tail.end_offset() == written)  # noqa: B023
+            time.sleep(0.2)
+
+
+def test_an_issuer_that_gives_no_token_is_named(
+    cluster: LogCluster, client: Client, issuer: TokenIssuer
+) -> None:
+    topic = KafkaTopic(cluster.bootstrap_server, "any", str(client(TOKENS, "wrong")))
+    with pytest.raises(LogUnavailable, match=f"{issuer.token_url} answered 401"):
         KafkaLogReader(topic, timeout_ms=5_000)
 
 

@@ -6,15 +6,22 @@ import ssl
 from pathlib import Path
 
 import pytest
+from kafka.errors import KafkaConnectionError
 
 from streaming.errors import ConfigurationError
 from streaming.log.client_config import security_options
 from streaming.preflight import check_log_clusters
 from tests.fixtures.certificates import Authority
+from tests.fixtures.token_issuer import TokenIssuer
 
 LOGIN = (
     "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
     'sasl.jaas.config=a.b.ScramLoginModule required username="u" \\\n   password="p\\\\"w";\n'
+)
+BEARER = (
+    "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+    "sasl.oauthbearer.token.endpoint.url=https://issuer/token\n"
+    'sasl.jaas.config=a.b.OAuthBearerLoginModule required clientId="c" clientSecret="p\\\\"w";\n'
 )
 
 
@@ -36,6 +43,18 @@ def test_name_and_password_are_those_of_the_login_module(tmp_path: Path) -> None
         "sasl_plain_username": "u",
         "sasl_plain_password": 'p"w',
     }
+
+
+def test_a_token_is_got_whenever_one_is_needed(tmp_path: Path) -> None:
+    with TokenIssuer({"c": 'p"w'}) as issuer:
+        file = written(tmp_path, BEARER.replace("https://issuer/token", issuer.token_url))
+        options = security_options(file)
+        provider = options.pop("sasl_oauth_token_provider")
+        assert options == {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}
+        assert provider.token() == provider.token() and issuer.asked["/token"] == 1
+    other = security_options(file)["sasl_oauth_token_provider"]
+    with pytest.raises(KafkaConnectionError, match="cannot be asked"):  # which is tried again
+        other.token()
 
 
 @pytest.mark.parametrize(("said", "checked"), [("", True), ("\nx=", True), ("{}=", False)])
@@ -68,6 +87,10 @@ def test_names_are_compared_unless_that_is_switched_off(
         ("security.protocol=SASL_SSL", "sasl.mechanism is missing; allowed are PLAIN, SCRAM"),
         (LOGIN.replace("SCRAM-SHA-256", "GSSAPI"), "sasl.mechanism = 'GSSAPI'; allowed are PLAIN"),
         (LOGIN.replace("username", "user"), "sasl.jaas.config has no username="),
+        (BEARER.replace("clientSecret", "secret"), "sasl.jaas.config has no clientSecret="),
+        (BEARER.replace("https:", "ftp:"), "endpoint.url = 'ftp://issuer/token'; allowed is where"),
+        (BEARER.replace(";", " ssl.truststore.location=/none;"), "location = '/none' cannot be"),
+        (f"{BEARER}sasl.login.callback.handler.class=a.B", "class = 'a.B'; allowed are org.apache"),
         (LOGIN.replace(";", ""), "sasl.jaas.config cannot be read: line 1"),
         (LOGIN.partition("sasl.jaas")[0], "sasl.jaas.config has 0 login modules, allowed is one"),
         ("a=\\u12", "holds no properties"),

@@ -13,8 +13,8 @@ import pytest
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.security.oauthbearer import issuer as asking
 from streaming.security.oauthbearer import own_tokens
-from streaming.security.oauthbearer.issuer import IssuerFailed
-from streaming.security.oauthbearer.own_tokens import ClientLogin, OwnTokens
+from streaming.tokens.issuer import IssuerFailed
+from streaming.tokens.own_tokens import ClientLogin, OwnTokens
 from tests.fixtures.certificates import Authority
 from tests.fixtures.token_issuer import TokenIssuer
 

@@ -1,4 +1,4 @@
-"""Gets the tokens by which brokers know this node (OAuthBearerLoginCallbackHandler)."""
+"""Gets the tokens by which brokers and log clusters know us (OAuthBearerLoginCallbackHandler)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import jwt
 import orjson
 
 from streaming.process.wall_clock import wall_clock_ms
-from streaming.security.conversation import Conversation
-from streaming.security.oauthbearer.issuer import IssuerFailed, fetched
+from streaming.tokens.issuer import IssuerFailed, fetched
 
 _REFRESHED_AT = 0.8
 """Of a token's lifetime: Kafka's default of sasl.login.refresh.window.factor."""
@@ -55,11 +54,6 @@ class OwnTokens:
                     if now_ms >= self._end_ms:
                         raise
             return self._token
-
-    def conversation(self, _: str) -> Conversation:
-        """Begin a login with a token (RFC 7628): who is refused hears why, and agrees."""
-        if (yield f"n,,\x01auth=Bearer {self.get()}\x01\x01".encode()):
-            yield b"\x01"
 
     def _take(self, token: str, now_ms: int) -> None:
         try:

@@ -1,0 +1,1 @@
+"""Tokens of issuers as clients get them (OAUTHBEARER); others' are judged in `security`."""
