@@ -36,7 +36,7 @@ class JavaFunctions:
 
     def constructor(self, class_name: str, parameters: Sequence[int]) -> Any:
         """Return what makes objects of a class: with as many parameters as the first of the numbers
-        says with which it has a constructor.
+        says with which it has a constructor, one of each at most.
         """
         made = {
             one.getParameterCount(): one for one in self.the_class(class_name).getConstructors()

@@ -40,9 +40,14 @@ class FrontRights:
         if self._acls is not None:
             self._acls.start()
         if self._java is not None:
-            listener = self._settings.inter_broker_listener_name
-            node_id, cluster_id = self._settings.controller_id, self._view.cluster_id
-            self._java.start(ServerInfo(node_id, cluster_id, listener, endpoints))
+            self._java.start(
+                ServerInfo(
+                    broker_id=self._settings.controller_id,
+                    cluster_id=self._view.cluster_id,
+                    inter_broker_listener=self._settings.inter_broker_listener_name,
+                    endpoints=endpoints,
+                )
+            )
 
     def close(self) -> None:
         """End what was started; blocks for a moment."""

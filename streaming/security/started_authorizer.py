@@ -27,8 +27,8 @@ _COMMON = "org.apache.kafka.common"
 _START_S = 60
 _KEPT = 4_096
 """Of requests that look alike, and of names that are asked about alone."""
-_WORDS = {"ALLOWED": True, "DENIED": False}
-"""org.apache.kafka.server.authorizer.AuthorizationResult."""
+_ALLOWED = "ALLOWED"
+"""org.apache.kafka.server.authorizer.AuthorizationResult; all else is a refusal."""
 
 Alike: TypeAlias = tuple[Operation, ResourceType, bool]
 """What is asked about many names; whether a refusal is told of."""
@@ -36,13 +36,13 @@ _Like: TypeAlias = tuple[Client, str, int, int, str | None]
 """What requests of one kind have in common: all of an Inquiry but its correlation id."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerInfo:
     """What an authorizer is told of the node that asks it (AuthorizerServerInfo)."""
 
     broker_id: int
-    inter_broker_listener: str
     cluster_id: str
+    inter_broker_listener: str
     endpoints: Sequence[Endpoint]
 
 
@@ -70,7 +70,7 @@ class StartedAuthorizer:
         else:
             actions = self._functions.mapped(self._action(alike), names)
         words = self._judge(_like(inquiry)).apply(inquiry.correlation_id, actions)
-        return [_WORDS[word] for word in words[1:-1].split(", ")]
+        return [word == _ALLOWED for word in words[1:-1].split(", ")]
 
     def permits_some(
         self, inquiry: Inquiry, operation: Operation, resource_type: ResourceType
@@ -85,7 +85,7 @@ class StartedAuthorizer:
         judge = functions.with_values(functions.in_words(self._by_type), 1, *what)
         in_context = functions.after(judge, 0, self._context(_like(inquiry)))
         word = functions.as_interface(FUNCTION, in_context).apply(inquiry.correlation_id)
-        return _WORDS[word]
+        return bool(word == _ALLOWED)
 
     def _start(self, authorizer: Any, server: ServerInfo) -> None:
         """Start it as a broker does, and wait until it says that it is (Authorizer.start)."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -34,6 +35,10 @@ HERE = Endpoint(
     listener="CLIENT", host="here", port=9092, security_protocol=SecurityProtocol.SASL_SSL
 )
 
+SERVER = ServerInfo(
+    broker_id=7, cluster_id="a-cluster", inter_broker_listener="CLIENT", endpoints=[HERE]
+)
+
 
 @pytest.fixture(scope="module")
 def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -55,7 +60,7 @@ def settings(jars: Path, zookeeper: str, *overrides: str, name: str = AUTHORIZER
 def authorizer(jars: Path, zookeeper: str) -> Iterator[JavaAuthorizer]:
     found = java_authorizer(settings(jars, zookeeper))
     assert found is not None
-    found.start(ServerInfo(7, "a-cluster", "CLIENT", [HERE]))
+    found.start(SERVER)
     yield found
     found.close()
 
@@ -84,7 +89,7 @@ def test_what_it_permits_is_permitted(jars: Path, zookeeper: str, zk_session: Zk
     permit(zk_session, "Cluster", CLUSTER_NAME, "Alter")
     found = java_authorizer(settings(jars, zookeeper))
     assert found is not None and not found.ready
-    found.start(ServerInfo(7, "", "another", [HERE]))
+    found.start(replace(SERVER, cluster_id="", inter_broker_listener="another"))
     assert found.ready
     expected: dict[Right, bool] = {
         (READ, TOPIC, "a"): True,
