@@ -21,6 +21,7 @@ def check_together(settings: Settings) -> None:
     _check_tls(settings)
     _check_sasl(settings)
     _check_bearer(settings)
+    _check_login_classes(settings)
     _check_kerberos(settings)
     _check_rights(settings)
     _check_policy(settings)
@@ -129,7 +130,7 @@ def _check_bearer(settings: Settings) -> None:
             "is about OAUTHBEARER, by which nobody may come: add it to sasl.enabled.mechanisms, or"
             " leave this out",
         )
-    elif not keys_url:
+    elif not keys_url and OAUTHBEARER not in settings.login_classes:
         raise ConfigurationError(
             "sasl.oauthbearer.jwks.endpoint.url is empty, and who comes by OAUTHBEARER has a token"
             " of which it has to be known who signed it: set it to the URL of the issuer's keys, as"
@@ -141,6 +142,25 @@ def _check_bearer(settings: Settings) -> None:
             "sasl.oauthbearer.token.endpoint.url is empty, and this node tells brokers by"
             " OAUTHBEARER who it is: set it to the URL that gives out tokens, as brokers with"
             " OAuthBearerLoginCallbackHandler have it"
+        )
+
+
+def _check_login_classes(settings: Settings) -> None:
+    key, classes = "sasl.server.callback.handler", settings.login_classes
+    path = settings.sasl_server_callback_handler_class_path
+    for mechanism, name in classes.items():
+        if mechanism not in settings.sasl_mechanisms:
+            raise ConfigurationError(
+                f"{mechanism.lower()}.{key}.class = {name} is about {mechanism}, by which nobody"
+                " may come: add it to sasl.enabled.mechanisms, or leave this out"
+            )
+        _check_class_path(f"{mechanism.lower()}.{key}.class = {name}", f"{key}.class.path", path)
+    if not classes:
+        config = settings.sasl_server_callback_handler_config
+        _refuse(
+            {f"{key}.class.path": path, f"{key}.config": config},
+            "is about callback handlers of the brokers' own, of which there is none: set"
+            f" plain.{key}.class or oauthbearer.{key}.class to the brokers', or leave this out",
         )
 
 
@@ -159,8 +179,9 @@ def _check_kerberos(settings: Settings) -> None:
 
 def _check_policy(settings: Settings) -> None:
     if settings.create_topic_policy_class_name:
-        name, path = "create.topic.policy", settings.create_topic_policy_class_path
-        _check_class(name, settings.create_topic_policy_class_name, path)
+        given = f"create.topic.policy.class.name = {settings.create_topic_policy_class_name}"
+        path = settings.create_topic_policy_class_path
+        _check_class_path(given, "create.topic.policy.class.path", path)
     else:
         _refuse(
             {
@@ -172,12 +193,12 @@ def _check_policy(settings: Settings) -> None:
         )
 
 
-def _check_class(key: str, class_name: str, class_path: str) -> None:
+def _check_class_path(given: str, key: str, class_path: str) -> None:
+    """Raise ConfigurationError when the class that is given has no class path."""
     if not class_path:
         raise ConfigurationError(
-            f"{key}.class.name = {class_name} needs {key}.class.path: allowed is a class path with"
-            " that class, what it needs, and Kafka's own classes, such as"
-            " /opt/classes/*:/opt/kafka/libs/*"
+            f"{given} needs {key}: allowed is a class path with that class, what it needs, and"
+            " Kafka's own classes, such as /opt/classes/*:/opt/kafka/libs/*"
         )
 
 
@@ -201,7 +222,8 @@ def _check_rights(settings: Settings) -> None:
         )
     else:
         _refuse(of_lists, f"is about Kafka's own authorizer: say it to {name} in authorizer.config")
-        _check_class("authorizer", name, settings.authorizer_class_path)
+        given, path = f"authorizer.class.name = {name}", settings.authorizer_class_path
+        _check_class_path(given, "authorizer.class.path", path)
 
 
 def _mapped_to(settings: Settings, part: str) -> list[str]:

@@ -6,6 +6,7 @@ and range. Neither knows what the other knows, and a test asserts that they name
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
@@ -17,6 +18,8 @@ from streaming.setting_types import (
     INT_MAX,
     KAFKAS_AUTHORIZERS,
     LONG_MAX,
+    OAUTHBEARER,
+    PLAIN,
     BrokerIds,
     ClassPath,
     ConnectString,
@@ -125,6 +128,10 @@ class Settings(BaseModel):
         str, Field(pattern=r"^\S+$", description="a name without spaces")
     ]
     sasl_oauthbearer_clock_skew_seconds: Annotated[int, Field(ge=0, le=INT_MAX)]
+    plain_sasl_server_callback_handler_class: Name
+    oauthbearer_sasl_server_callback_handler_class: Name
+    sasl_server_callback_handler_class_path: ClassPath
+    sasl_server_callback_handler_config: File
     sasl_kerberos_service_name: Name
     sasl_kerberos_principal_to_local_rules: KerberosRules
     java_security_auth_login_config: File
@@ -226,6 +233,24 @@ class Settings(BaseModel):
     def expected_audience(self) -> tuple[str, ...]:
         """For one of whom a token has to be."""
         return tuple(filter(None, self.sasl_oauthbearer_expected_audience.split(",")))
+
+    @property
+    def login_classes(self) -> Mapping[str, str]:
+        """The brokers' own callback handlers, by mechanism."""
+        handlers = {
+            PLAIN: self.plain_sasl_server_callback_handler_class,
+            OAUTHBEARER: self.oauthbearer_sasl_server_callback_handler_class,
+        }
+        return {mechanism: name for mechanism, name in handlers.items() if name}
+
+    @property
+    def jvm_options(self) -> tuple[str, ...]:
+        """What a JVM is told that runs a class of the brokers' own."""
+        files = {
+            "java.security.auth.login.config": self.java_security_auth_login_config,
+            "java.security.krb5.conf": self.java_security_krb5_conf,
+        }
+        return tuple(f"-D{key}={file}" for key, file in files.items() if file)
 
     @property
     def has_kafkas_authorizer(self) -> bool:

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from streaming.front.delegation_tokens import ZkDelegationTokens
 from streaming.front.load_events import topics_have_ids
+from streaming.front.login_classes import java_logins
 from streaming.front.mutation_rates import ZkMutationRates
 from streaming.front.rights import FrontRights
 from streaming.front.scram_credentials import ZkScramCredentials
@@ -86,10 +87,14 @@ def listener_addresses(
 
 def _further_mechanisms(settings: Settings, listener: str) -> dict[str, Callable[[], SaslServer]]:
     """Return by mechanism what returns what finds out who comes to a listener by a token of an
-    issuer or a ticket; raises ConfigurationError.
+    issuer or a ticket, or is found out by a class of the brokers' own; raises ConfigurationError.
     """
     found: dict[str, Callable[[], SaslServer]] = {}
-    if OAUTHBEARER in settings.sasl_mechanisms:
+    for mechanism in settings.login_classes:
+        logins = java_logins(settings, listener, mechanism)
+        if logins is not None:
+            found[mechanism] = logins.server
+    if OAUTHBEARER in settings.sasl_mechanisms and OAUTHBEARER not in found:
         found[OAUTHBEARER] = partial(BearerServer, _token_validator(settings, listener))
     if GSSAPI in settings.sasl_mechanisms:
         rules = name_rules(settings.sasl_kerberos_principal_to_local_rules)

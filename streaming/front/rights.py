@@ -71,12 +71,7 @@ def java_authorizer(settings: Settings) -> JavaAuthorizer | None:
     }
     if settings.authorizer_config:
         config |= read_properties(Path(settings.authorizer_config))
-    files = {
-        "java.security.auth.login.config": settings.java_security_auth_login_config,
-        "java.security.krb5.conf": settings.java_security_krb5_conf,
-    }
-    options = [f"-D{key}={file}" for key, file in files.items() if file]
-    class_ = JavaClass(name, settings.authorizer_class_path, config, options)
+    class_ = JavaClass(name, settings.authorizer_class_path, config, settings.jvm_options)
     return JavaAuthorizer(class_, settings.super_user_principals)
 
 

@@ -58,10 +58,10 @@ class Sasl:
 
     def server(self, mechanism: str) -> SaslServer:
         """Return what finds out who one client is, by one of the mechanisms."""
-        if mechanism == PLAIN:
-            return PlainServer(self.plain_users)
         if mechanism in self.others:
             return self.others[mechanism]()
+        if mechanism == PLAIN:
+            return PlainServer(self.plain_users)
         return ScramServer(mechanism, self.credential_of, self.token_of)
 
     def session_ms(self, identity: Identity, now_ms: int) -> int | None:

@@ -39,13 +39,15 @@ class Named:
     cluster: RealCluster
     authority: Authority
 
-    def python(self, mechanism: str = "PLAIN", password: str = WONDER) -> dict[str, Any]:
-        """How alice connects with kafka-python."""
+    def python(
+        self, mechanism: str = "PLAIN", password: str = WONDER, user: str = ALICE
+    ) -> dict[str, Any]:
+        """How somebody connects with kafka-python."""
         return {
             "security_protocol": "SASL_SSL",
             "ssl_context": ssl.create_default_context(cafile=str(self.authority.trusted)),
             "sasl_mechanism": mechanism,
-            "sasl_plain_username": ALICE,
+            "sasl_plain_username": user,
             "sasl_plain_password": password,
         }
 

@@ -1,4 +1,6 @@
-"""Three real brokers with an authorizer of their own: the gateway asks a class of the same kind."""
+"""Three real brokers with an authorizer and a callback handler for PLAIN of their own: the gateway
+asks the same classes.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kafka import KafkaConsumer
+from kafka.errors import KafkaError
 
 from tests.e2e.granting import (
     BOB,
@@ -18,9 +22,9 @@ from tests.e2e.granting import (
     refuses_as_brokers_do,
 )
 from tests.e2e.named_cluster import ALICE, WONDER, Named, named_cluster
-from tests.e2e.securing import read_in_turns
+from tests.e2e.securing import gateway, read_in_turns
 from tests.fixtures.certificates import Authority
-from tests.fixtures.jars_of_tests import AUTHORIZER, jars_of_tests
+from tests.fixtures.jars_of_tests import AUTHORIZER, LOGINS, USERS, jars_of_tests
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -38,6 +42,8 @@ def named(tmp_path: Path) -> Iterator[Named]:
         "authorizer.class.name": AUTHORIZER,
         "authorizer.class.path": f"{jars}/*",
         "super.users": SUPER_USERS,
+        "plain.sasl.server.callback.handler.class": LOGINS,
+        "sasl.server.callback.handler.class.path": f"{jars}/*",
     }
     with named_cluster(tmp_path / "named", authority, users, rights, jars=jars) as cluster:
         yield Named(cluster, authority)
@@ -49,8 +55,11 @@ def test_who_asks_hears_what_a_broker_says(named: Named, tmp_path: Path) -> None
     permits_as_brokers_do(named, grant)
     topic = "read"
     grant.topic(topic)
-    alice = ("--allow-principal", f"User:{ALICE}", "--operation", "Read")
-    grant(*alice, "--operation", "Write", "--topic", topic)
-    grant(*alice, "--group", "of-read")
-    read_in_turns(named.cluster, topic, named.python())
+    ((user, password), *_) = USERS.items()
+    allowed = ("--allow-principal", f"User:{user}", "--operation", "Read")
+    grant(*allowed, "--operation", "Write", "--topic", topic)
+    grant(*allowed, "--group", "of-read")
+    read_in_turns(named.cluster, topic, named.python(user=user, password=password))
+    with pytest.raises(KafkaError):  # the handler does not know her
+        KafkaConsumer(bootstrap_servers=gateway(named.cluster), **named.python())
     assert named.cluster.status()["gateway"]["operations_denied"] > 0
