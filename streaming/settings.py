@@ -70,6 +70,9 @@ class Settings(BaseModel):
     zookeeper_ssl_truststore_location: File
     zookeeper_ssl_endpoint_identification_algorithm: Literal["HTTPS", ""]
     zookeeper_set_acl: bool
+    zookeeper_sasl_client_username: Annotated[
+        str, Field(pattern=r"^[^\s/@]+$", description="the first part of a principal")
+    ]
     jute_maxbuffer: Annotated[int, Field(ge=65_536, le=INT_MAX)]
 
     log_retention_ms: PositiveLong

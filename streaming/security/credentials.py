@@ -34,8 +34,6 @@ _MODULES = {PLAIN: _PLAIN_MODULE, OAUTHBEARER: _BEARER_MODULE, GSSAPI: _KERBEROS
 """By mechanism; of the others the module is that of SCRAM."""
 _TRUSTED = "ssl.truststore.location"
 _USER_PREFIX = "user_"
-_ZOOKEEPER_SERVICE = "zookeeper"
-"""Java's default of zookeeper.sasl.client.username: the first part of ZooKeeper's principal."""
 DIGEST_MD5 = "DIGEST-MD5"
 """The mechanism by which ZooKeeper learns names and passwords."""
 
@@ -106,7 +104,7 @@ def zookeeper_credentials(settings: Settings) -> Credentials | None:
         if module.name == _DIGEST_MODULE:
             return _credentials(settings, DIGEST_MD5, module)
         if module.name == _KERBEROS_MODULE:
-            return _by_ticket(settings, module, _ZOOKEEPER_SERVICE)
+            return _by_ticket(settings, module, settings.zookeeper_sasl_client_username)
     reason = f"its section {_ZOOKEEPER} has no {_DIGEST_MODULE} and no {_KERBEROS_MODULE}"
     raise _unusable(settings, reason)
 

@@ -30,7 +30,7 @@ class Ticketed:
     kdc: Kdc
     folder: Path
 
-    def settings(self, name: str, krb5_conf: Path | None = None) -> Settings:
+    def settings(self, name: str, krb5_conf: Path | None = None, *overrides: str) -> Settings:
         """How a node with that name reaches it."""
         module = {"Krb5LoginModule": self.kdc.options(name)}
         jaas = jaas_file(self.folder / f"{name.replace('/', '-')}.jaas", {"Client": module})
@@ -40,6 +40,7 @@ class Ticketed:
             "zookeeper.set.acl=true",
             f"java.security.auth.login.config={jaas}",
             f"java.security.krb5.conf={krb5_conf or self.kdc.krb5_conf}",
+            *overrides,
         ]
         return load_settings(overrides=given, environment={})
 
@@ -62,6 +63,14 @@ def test_a_claim_is_made_and_znodes_are_for_who_has_the_ticket(ticketed: Tickete
         assert refused.value.code == ZkErrorCode.NO_AUTH
     with session_of(ticketed.settings(f"{SERVICE}/other")) as same_service:
         same_service.set("/ours", b"also ours")
+
+
+def test_a_server_may_have_another_name(kdc: Kdc, tmp_path: Path) -> None:
+    with zookeeper_with_tickets(tmp_path / "zookeeper", kdc, SERVICE) as server:
+        called = f"zookeeper.sasl.client.username={SERVICE}"
+        named = Ticketed(server, kdc, tmp_path).settings("alice", None, called)
+        with session_of(named) as session:
+            session.ensure_path("/hers")
 
 
 def test_without_a_ticket_nothing_is_read_and_it_is_said_why(
