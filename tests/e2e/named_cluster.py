@@ -79,12 +79,13 @@ def named_cluster(
     users: Mapping[str, str] = MappingProxyType({ALICE: WONDER}),
     shared: Mapping[str, str] = MappingProxyType({}),
     *,
+    of_brokers: Mapping[str, str] = MappingProxyType({}),
     jars: Path | None = None,
 ) -> AbstractContextManager[RealCluster]:
     """Three brokers and this node, to which names and passwords of SCRAM and PLAIN are known.
 
     users: passwords of who else may log in; shared: further settings of brokers and of this node;
-    jars: other ones for brokers than those of their version.
+    of_brokers: of brokers alone; jars: other ones for them than those of their version.
     """
     zookeeper = zookeeper_with_passwords(folder / "zookeeper", kafka="zk-hush")
     connect = zookeeper.start()
@@ -108,7 +109,9 @@ def named_cluster(
         "sasl.mechanism.inter.broker.protocol": SCRAM,
         **shared,
     }
-    return sasl_cluster(folder, authority, jaas, sasl, jars=jars, zookeeper=zookeeper)
+    return sasl_cluster(
+        folder, authority, jaas, sasl, of_brokers=of_brokers, jars=jars, zookeeper=zookeeper
+    )
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from tests.e2e.granting import (
     refuses_as_brokers_do,
 )
 from tests.e2e.named_cluster import ALICE, WONDER, Named, named_cluster
-from tests.e2e.securing import gateway, read_in_turns
+from tests.e2e.securing import SECURED, gateway, read_in_turns
 from tests.fixtures.certificates import Authority
 from tests.fixtures.jars_of_tests import AUTHORIZER, LOGINS, USERS, jars_of_tests
 
@@ -31,6 +31,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:subprocess:ResourceWarning"),
 ]
+
+HANDLER = "plain.sasl.server.callback.handler.class"
 
 
 @pytest.fixture
@@ -42,10 +44,14 @@ def named(tmp_path: Path) -> Iterator[Named]:
         "authorizer.class.name": AUTHORIZER,
         "authorizer.class.path": f"{jars}/*",
         "super.users": SUPER_USERS,
-        "plain.sasl.server.callback.handler.class": LOGINS,
+        HANDLER: LOGINS,
         "sasl.server.callback.handler.class.path": f"{jars}/*",
     }
-    with named_cluster(tmp_path / "named", authority, users, rights, jars=jars) as cluster:
+    of_brokers = {f"listener.name.{SECURED.lower()}.{HANDLER}": LOGINS}
+    named = tmp_path / "named"
+    with named_cluster(
+        named, authority, users, rights, of_brokers=of_brokers, jars=jars
+    ) as cluster:
         yield Named(cluster, authority)
 
 

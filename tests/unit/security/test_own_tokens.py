@@ -11,8 +11,8 @@ import jwt
 import pytest
 
 from streaming.process.wall_clock import wall_clock_ms
-from streaming.security.oauthbearer import issuer as asking
-from streaming.security.oauthbearer import own_tokens
+from streaming.tokens import issuer as asking
+from streaming.tokens import own_tokens
 from streaming.tokens.issuer import IssuerFailed
 from streaming.tokens.own_tokens import ClientLogin, OwnTokens
 from tests.fixtures.certificates import Authority
