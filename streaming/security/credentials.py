@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -159,13 +159,17 @@ def _by_token(settings: Settings, mechanism: str, module: LoginModule) -> Creden
     login = ClientLogin(client, secret, module.options.get("scope", ""))
     trusted = issuer_context(settings, settings.controller_listener)
     tokens = OwnTokens(settings.sasl_oauthbearer_token_endpoint_url, login, trusted)
+    return Credentials(mechanism, client, begin=token_conversation(tokens))
+
+
+def token_conversation(tokens: OwnTokens) -> Callable[[str], Conversation]:
+    """Return what begins a login with a token (RFC 7628): who is refused hears why, and agrees."""
 
     def conversation(_: str) -> Conversation:
-        """Begin a login with a token (RFC 7628): who is refused hears why, and agrees."""
         if (yield f"n,,\x01auth=Bearer {tokens.get()}\x01\x01".encode()):
             yield b"\x01"
 
-    return Credentials(mechanism, client, begin=conversation)
+    return conversation
 
 
 def _by_service_ticket(settings: Settings, _: str, module: LoginModule) -> Credentials:

@@ -26,6 +26,7 @@ from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, Reso
 from streaming.security.authorizer import AclAuthorizer
 from streaming.security.connector import Connector
 from streaming.security.conversation import Credentials
+from streaming.security.credentials import token_conversation
 from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
 from streaming.security.oauthbearer.signing_keys import SigningKeys
 from streaming.security.principals import ANONYMOUS
@@ -131,7 +132,7 @@ async def cases(folder: Path, stack: AsyncExitStack) -> dict[str, Case]:
         "tls": await started(listener(tls=True), Connector(client)),
     }
     for mechanism in mechanisms:
-        begin = tokens.conversation if mechanism == OAUTHBEARER else None
+        begin = token_conversation(tokens) if mechanism == OAUTHBEARER else None
         ours = Credentials(mechanism, USER, PASSWORD, begin)
         found[mechanism] = await started(listener(named=True), Connector(ours=ours))
     ours = Credentials(MECHANISMS[-1], USER, PASSWORD)
