@@ -8,15 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kafka.errors import KafkaConnectionError
-from kafka.net.sasl.oauth import AbstractTokenProvider
-
 from streaming.errors import ConfigurationError
 from streaming.keyfiles.jaas import JaasError, LoginModule, parse_jaas
 from streaming.keyfiles.pem import load_key, load_trusted, new_client_context
 from streaming.keyfiles.properties import read_properties
-from streaming.tokens.issuer import IssuerFailed
-from streaming.tokens.own_tokens import ClientLogin, OwnTokens
 
 _PROTOCOL, _MECHANISM, _LOGIN = "security.protocol", "sasl.mechanism", "sasl.jaas.config"
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
@@ -93,8 +88,13 @@ def _login(file: Path, given: Mapping[str, str]) -> dict[str, Any]:
     except KeyError as missing:
         raise ConfigurationError(f"{file}: {_LOGIN} has no {missing.args[0]}=...") from None
     if by_token:
-        login = ClientLogin(user, secret, options.get("scope", ""))
-        tokens = _tokens(file, given, login, options.get(_TRUSTED, ""))
+        # What reads tokens is slow to import, and few log clusters want any.
+        from streaming.log.client_tokens import token_provider  # noqa: PLC0415
+
+        url = _tokens_url(file, given)
+        context = new_client_context("https")
+        load_trusted(context, f"{file}: {_LOGIN}'s {_TRUSTED}", options.get(_TRUSTED, ""))
+        tokens = token_provider(url, user, secret, options.get("scope", ""), context)
         return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": tokens}
     return {
         "sasl_mechanism": mechanism,
@@ -103,33 +103,14 @@ def _login(file: Path, given: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
-    """Tells kafka-python a token whenever it logs in."""
-
-    def __init__(self, tokens: OwnTokens) -> None:
-        super().__init__()
-        self._tokens = tokens
-
-    def token(self) -> str:
-        try:
-            return self._tokens.get()
-        except IssuerFailed as error:  # it may be back when the client tries again
-            raise KafkaConnectionError(str(error)) from error
-
-
-def _tokens(file: Path, given: Mapping[str, str], login: ClientLogin, trusted: str) -> _Tokens:
-    """trusted: a PEM file with who signs the issuer's certificate, "" for whom the machine trusts
-    (JaasOptionsUtils).
-    """
+def _tokens_url(file: Path, given: Mapping[str, str]) -> str:
     url = given.get(_TOKENS_URL, "")
     if not url.startswith(("http://", "https://", "file:/")):
         raise ConfigurationError(
             f"{file}: {_TOKENS_URL} = {url!r}; allowed is where {_OAUTHBEARER} gets tokens, such as"
             " https://issuer/token or file:///token"
         )
-    context = new_client_context("https")
-    load_trusted(context, f"{file}: {_LOGIN}'s {_TRUSTED}", trusted)
-    return _Tokens(OwnTokens(url, login, context))
+    return url
 
 
 def _module(file: Path, given: Mapping[str, str]) -> LoginModule:
