@@ -65,7 +65,7 @@ class SmallJvm:
         packages = self.packages()
         gateway = self._gateway
         assert gateway is not None
-        found = gateway.new_array(reduce(getattr, class_name.split("."), packages), len(values))
+        found = gateway.new_array(java_class(packages, class_name), len(values))
         for at, value in enumerate(values):
             found[at] = value
         return found
@@ -94,6 +94,11 @@ class SmallJvm:
             port=port, auth_token=secret, read_timeout=_ANSWER_S, auto_convert=True
         )
         self._gateway = JavaGateway(gateway_parameters=parameters)
+
+
+def java_class(packages: Any, name: str) -> Any:
+    """Return a class by its full name, to be called for a new object of it."""
+    return reduce(getattr, name.split("."), packages)
 
 
 @contextmanager

@@ -89,11 +89,8 @@ def _further_mechanisms(settings: Settings, listener: str) -> dict[str, Callable
     """Return by mechanism what returns what finds out who comes to a listener by a token of an
     issuer or a ticket, or is found out by a class of the brokers' own; raises ConfigurationError.
     """
-    found: dict[str, Callable[[], SaslServer]] = {}
-    for mechanism in settings.login_classes:
-        logins = java_logins(settings, listener, mechanism)
-        if logins is not None:
-            found[mechanism] = logins.server
+    own = java_logins(settings, listener)
+    found: dict[str, Callable[[], SaslServer]] = {name: one.server for name, one in own.items()}
     if OAUTHBEARER in settings.sasl_mechanisms and OAUTHBEARER not in found:
         found[OAUTHBEARER] = partial(BearerServer, _token_validator(settings, listener))
     if GSSAPI in settings.sasl_mechanisms:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from streaming.errors import ConfigurationError
+from streaming.embedded.java_class import JavaClass
+from streaming.front.own_classes import check_class, properties
 from streaming.front.zk_acls import ZkAcls
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.serving import Rights
-from streaming.keyfiles.properties import read_properties
-from streaming.security.authorizer import AclAuthorizer, AuthorizerFailed
-from streaming.security.java_authorizer import JavaAuthorizer, JavaClass
-from streaming.security.started_authorizer import ServerInfo
+from streaming.security.authorizer import AclAuthorizer
+from streaming.security.java_authorizer import JavaAuthorizer
+from streaming.security.started_authorizer import AUTHORIZER, ServerInfo
 from streaming.settings import Settings
 from streaming.wire.endpoints import Endpoint
 
@@ -68,9 +67,7 @@ def java_authorizer(settings: Settings) -> JavaAuthorizer | None:
         "broker.id": str(settings.controller_id),
         "super.users": settings.super_users,
         "zookeeper.connect": settings.zookeeper_connect,
-    }
-    if settings.authorizer_config:
-        config |= read_properties(Path(settings.authorizer_config))
+    } | properties(settings.authorizer_config)
     class_ = JavaClass(name, settings.authorizer_class_path, config, settings.jvm_options)
     return JavaAuthorizer(class_, settings.super_user_principals)
 
@@ -83,13 +80,11 @@ def check_authorizer(settings: Settings) -> None:
     if authorizer is None:
         return
     try:
-        authorizer.check()
-    except AuthorizerFailed as error:
-        raise ConfigurationError(
-            f"authorizer.class.name = {settings.authorizer_class_name} cannot be used ({error});"
-            " allowed: Kafka's own, kafka.security.authorizer.AclAuthorizer, or a"
-            " org.apache.kafka.server.authorizer.Authorizer, and it, what it needs, and Kafka's own"
-            f" classes in authorizer.class.path = {settings.authorizer_class_path!r}"
-        ) from error
+        check_class(
+            authorizer.check,
+            f"authorizer.class.name = {settings.authorizer_class_name}",
+            f"Kafka's own, kafka.security.authorizer.AclAuthorizer, or a {AUTHORIZER}",
+            f"authorizer.class.path = {settings.authorizer_class_path!r}",
+        )
     finally:
         authorizer.close()

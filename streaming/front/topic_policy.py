@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from streaming.errors import ConfigurationError
-from streaming.gateway.topic_policy import JavaTopicPolicy, PolicyUnusable
-from streaming.keyfiles.properties import read_properties
+from streaming.embedded.java_class import JavaClass
+from streaming.front.own_classes import check_class, properties
+from streaming.gateway.topic_policy import POLICY, JavaTopicPolicy
 from streaming.settings import Settings
 
 
@@ -21,10 +19,8 @@ def topic_policy(settings: Settings) -> JavaTopicPolicy | None:
         "create.topic.policy.class.name": name,
         "num.partitions": str(settings.num_partitions),
         "default.replication.factor": str(settings.default_replication_factor),
-    }
-    if settings.create_topic_policy_config:
-        config |= read_properties(Path(settings.create_topic_policy_config))
-    return JavaTopicPolicy(name, settings.create_topic_policy_class_path, config)
+    } | properties(settings.create_topic_policy_config)
+    return JavaTopicPolicy(JavaClass(name, settings.create_topic_policy_class_path, config))
 
 
 def check_topic_policy(settings: Settings) -> None:
@@ -33,14 +29,11 @@ def check_topic_policy(settings: Settings) -> None:
     if policy is None:
         return
     try:
-        policy.check()
-    except PolicyUnusable as error:
-        raise ConfigurationError(
-            f"create.topic.policy.class.name = {settings.create_topic_policy_class_name} cannot be"
-            f" used ({error}); allowed: a"
-            " org.apache.kafka.server.policy.CreateTopicPolicy, and it, what it needs, and Kafka's"
-            " own classes in create.topic.policy.class.path ="
-            f" {settings.create_topic_policy_class_path!r}"
-        ) from error
+        check_class(
+            policy.check,
+            f"create.topic.policy.class.name = {settings.create_topic_policy_class_name}",
+            f"a {POLICY}",
+            f"create.topic.policy.class.path = {settings.create_topic_policy_class_path!r}",
+        )
     finally:
         policy.close()

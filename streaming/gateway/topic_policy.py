@@ -6,15 +6,15 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
 from typing import Any, Protocol, TypeAlias
 
 from state.protocol_errors import ProtocolError
+from streaming.embedded.java_class import JavaClass, MadeOf
 from streaming.embedded.jvm import JavaException, JvmFailed, SmallJvm, asked
 
 logger = logging.getLogger(__name__)
 
-_POLICY = "org.apache.kafka.server.policy.CreateTopicPolicy"
+POLICY = "org.apache.kafka.server.policy.CreateTopicPolicy"
 _CONFIG_EXCEPTION = "org.apache.kafka.common.config.ConfigException"
 
 Refusal: TypeAlias = tuple[int, str | None]
@@ -29,34 +29,19 @@ class TopicPolicy(Protocol):
         ...
 
 
-class PolicyUnusable(Exception):
-    """A policy cannot be made; the message says why."""
-
-
 class JavaTopicPolicy:
     """A CreateTopicPolicy, asked by one thread as brokers ask it (ZkAdminManager.createTopics)."""
 
-    def __init__(self, class_name: str, class_path: str, config: Mapping[str, str]) -> None:
-        """class_path: of the class, its libraries, and Kafka's; config: what it is configured with,
-        as brokers give it all properties of theirs.
-        """
-        self._class_name = class_name
-        self._config = dict(config)
-        self._jvm = SmallJvm(["-Xmx128m"], class_path)
+    def __init__(self, class_: JavaClass) -> None:
+        """Nothing is made yet."""
+        self._class = class_
+        self._jvm = SmallJvm(["-Xmx128m", *class_.options], class_.path)
         self._thread = ThreadPoolExecutor(1, "topic-policy")
-        self._packages: Any = None
-        self._policy: Any = None
+        self._policy = MadeOf(self._jvm, class_.name, POLICY, self._configured)
 
     def check(self) -> None:
-        """Make the policy now; raises PolicyUnusable."""
-        try:
-            with asked():
-                find = self._jvm.packages().java.lang.Class.forName
-                if not find(_POLICY).isAssignableFrom(find(self._class_name)):
-                    raise PolicyUnusable(f"it is no {_POLICY}")
-                self._made()
-        except (JavaException, JvmFailed) as error:
-            raise PolicyUnusable(str(error)) from error
+        """Make the policy now; raises ClassUnusable."""
+        self._policy.check()
 
     async def refusal(self, payload: Mapping[str, Any]) -> Refusal | None:
         """Return why a topic may not be created, None if it may be.
@@ -74,27 +59,22 @@ class JavaTopicPolicy:
     def _refusal(self, payload: Mapping[str, Any]) -> Refusal | None:
         try:
             with asked():
-                self._made().validate(self._metadata(payload))
+                self._policy.get().validate(self._metadata(payload))
         except JavaException as error:
             return self._translated(error)
         except JvmFailed as error:
             return ProtocolError.UNKNOWN_SERVER_ERROR, f"the policy for topics: {error}"
         return None
 
-    def _made(self) -> Any:
-        """Return the policy, made anew when the JVM is another one."""
-        packages = self._jvm.packages()
-        if packages is not self._packages:
-            policy = reduce(getattr, self._class_name.split("."), packages)()
-            policy.configure(self._config)
-            self._packages, self._policy = packages, policy
-        return self._policy
+    def _configured(self, policy: Any) -> Any:
+        policy.configure(dict(self._class.config))
+        return policy
 
     def _metadata(self, payload: Mapping[str, Any]) -> Any:
         """Return what is asked for as a policy sees it: counts, or else replicas."""
         given = payload["assignment"]
         made = getattr(
-            self._packages.org.apache.kafka.server.policy, "CreateTopicPolicy$RequestMetadata"
+            self._jvm.packages().org.apache.kafka.server.policy, "CreateTopicPolicy$RequestMetadata"
         )
         return made(
             payload["topic"],
@@ -110,7 +90,7 @@ class JavaTopicPolicy:
             with asked():
                 if error.raised.getClass().getName() == _CONFIG_EXCEPTION:
                     return ProtocolError.INVALID_CONFIG, error.raised.getMessage()
-                requests = self._packages.org.apache.kafka.common.requests
+                requests = self._jvm.packages().org.apache.kafka.common.requests
                 made = requests.ApiError.fromThrowable(error.raised)
                 code, message = int(made.error().code()), made.message()
         except (JavaException, JvmFailed) as another:

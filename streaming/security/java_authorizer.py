@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
+from streaming.embedded.java_class import JavaClass, MadeOf
 from streaming.embedded.jvm import JavaException, JvmFailed, SmallJvm, asked
 from streaming.security.acls import Client
 from streaming.security.authorizer import AuthorizerFailed, Inquiry, Right
@@ -28,20 +26,6 @@ logger = logging.getLogger(__name__)
 _THREADS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class JavaClass:
-    """Which class an authorizer is.
-
-    path: of the class, its libraries, and Kafka's; config: what it is configured with, as brokers
-    give it all properties of theirs; options: of its JVM.
-    """
-
-    name: str
-    path: str
-    config: Mapping[str, str]
-    options: Sequence[str] = ()
-
-
 class JavaAuthorizer:
     """Asks a class about all clients but super users; nothing that it says is remembered."""
 
@@ -52,8 +36,7 @@ class JavaAuthorizer:
         self._jvm = SmallJvm(["-Xmx512m", *class_.options], class_.path)
         self._threads = ThreadPoolExecutor(_THREADS, "authorizer")
         self._server: ServerInfo | None = None
-        self._making = threading.Lock()
-        self._asking: StartedAuthorizer | None = None
+        self._asking = MadeOf(self._jvm, class_.name, AUTHORIZER, self._started)
 
     @property
     def ready(self) -> bool:
@@ -66,12 +49,8 @@ class JavaAuthorizer:
         self._threads.submit(self._make)
 
     def check(self) -> None:
-        """Make and configure the class, without starting it; raises AuthorizerFailed."""
-        with _failing():
-            find = self._jvm.packages().java.lang.Class.forName
-            if not find(AUTHORIZER).isAssignableFrom(find(self._class.name)):
-                raise AuthorizerFailed(f"it is no {AUTHORIZER}")
-            self._configured().close()
+        """Make and configure the class, without starting it; raises ClassUnusable."""
+        self._asking.check(lambda: self._configured(self._asking.new()).close())
 
     def close(self) -> None:
         """End the JVM, which otherwise ends with this process."""
@@ -98,7 +77,7 @@ class JavaAuthorizer:
                 alike[operation, resource_type, told].append(name)
         some = [right for right in rights if right[-1] is None]
         with _failing():
-            asking = self._made()
+            asking = self._asking.get()
             known = {right: asking.permits_some(inquiry, *right[:2]) for right in some}
             for (operation, resource_type, told), names in alike.items():
                 permitted = asking.permits(inquiry, (operation, resource_type, told), names)
@@ -108,27 +87,20 @@ class JavaAuthorizer:
                 }
         return known
 
-    def _made(self) -> StartedAuthorizer:
-        """Return the started class, made anew when the JVM is another one."""
-        with self._making:
-            asking = self._asking
-            if asking is None or asking.packages is not self._jvm.packages():
-                assert self._server is not None
-                asking = StartedAuthorizer(self._jvm, self._configured(), self._server)
-                self._asking = asking
-            return asking
-
     def _make(self) -> None:
         try:
             with _failing():
-                self._made()
+                self._asking.get()
         except AuthorizerFailed as error:
             logger.error("%s; it is tried again with the next request", error)
 
-    def _configured(self) -> Any:
-        made = reduce(getattr, self._class.name.split("."), self._jvm.packages())()
-        made.configure(dict(self._class.config))
-        return made
+    def _started(self, authorizer: Any) -> StartedAuthorizer:
+        assert self._server is not None
+        return StartedAuthorizer(self._jvm, self._configured(authorizer), self._server)
+
+    def _configured(self, authorizer: Any) -> Any:
+        authorizer.configure(dict(self._class.config))
+        return authorizer
 
 
 @contextmanager

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
+from streaming.embedded.java_class import JavaClass, MadeOf
 from streaming.embedded.jvm import JavaException, JvmFailed, SmallJvm, asked
 from streaming.security.identity import Identity, Refused, Undecided
 from streaming.security.principals import user_principal
@@ -24,51 +22,29 @@ _LIFETIME = "CREDENTIAL.LIFETIME.MS"
 _THREADS = ThreadPoolExecutor(4, "java-logins")
 
 
-class LoginClassUnusable(Exception):
-    """A callback handler cannot be made; the message says why."""
-
-
 @functools.cache
 def _shared_jvm(class_path: str, options: tuple[str, ...]) -> SmallJvm:
     return SmallJvm(["-Xmx256m", *options], class_path)
 
 
-@dataclass(frozen=True, slots=True)
-class LoginClass:
-    """Which class a callback handler is.
-
-    path: of the class, its libraries, and Kafka's; config: what it is configured with; options: of
-    its JVM, which all of one path and options share.
-    """
-
-    name: str
-    path: str
-    config: Mapping[str, str]
-    options: tuple[str, ...]
-
-
 class JavaLogins:
     """Has one callback handler for one mechanism of one listener."""
 
-    def __init__(self, class_: LoginClass, listener: str, mechanism: str) -> None:
+    def __init__(self, class_: JavaClass, listener: str, mechanism: str) -> None:
+        """class_: in one JVM with all others of its path and options."""
         self._class = class_
         self._listener = listener
         self._mechanism = mechanism
         self._jvm = _shared_jvm(class_.path, class_.options)
-        self._making = threading.Lock()
-        self._packages: Any = None
-        self._handler: Any = None
+        self._handler = MadeOf(self._jvm, class_.name, HANDLER, self._configured)
 
     def check(self) -> None:
-        """Make and configure the handler now; raises LoginClassUnusable."""
-        try:
-            with asked():
-                find = self._jvm.packages().java.lang.Class.forName
-                if not find(HANDLER).isAssignableFrom(find(self._class.name)):
-                    raise LoginClassUnusable(f"it is no {HANDLER}")
-                self._made()
-        except (JavaException, JvmFailed) as error:
-            raise LoginClassUnusable(str(error)) from error
+        """Make and configure the handler now; raises ClassUnusable."""
+        self._handler.check()
+
+    def close(self) -> None:
+        """End the JVM, which otherwise ends with this process; who asks again has another one."""
+        self._jvm.close()
 
     def server(self) -> JavaServer:
         """Return what finds out who one client is."""
@@ -76,28 +52,23 @@ class JavaLogins:
 
     def java_server(self) -> Any:
         """Return Java's, of Kafka's own class; to be called `with asked()`."""
-        handler, packages = self._made(), self._jvm.packages()
+        handler, packages = self._handler.get(), self._jvm.packages()
         create = packages.javax.security.sasl.Sasl.createSaslServer
         made = create(self._mechanism, "kafka", self._listener, dict(self._class.config), handler)
         if made is None:
             raise JvmFailed(f"Kafka's classes have no server for {self._mechanism}")
         return made
 
-    def _made(self) -> Any:
-        """Return the handler, made anew when the JVM is another one."""
-        with self._making:
-            packages = self._jvm.packages()
-            if packages is not self._packages:
-                kafka = packages.org.apache.kafka.common
-                listener, config = kafka.network.ListenerName(self._listener), self._class.config
-                load = kafka.security.JaasContext.loadServerContext
-                entries = load(listener, self._mechanism, dict(config)).configurationEntries()
-                for entry in entries:  # whose login modules bring Kafka's servers along
-                    packages.java.lang.Class.forName(entry.getLoginModuleName())
-                handler = reduce(getattr, self._class.name.split("."), packages)()
-                handler.configure(dict(config), self._mechanism, entries)
-                self._packages, self._handler = packages, handler
-            return self._handler
+    def _configured(self, handler: Any) -> Any:
+        packages, config = self._jvm.packages(), dict(self._class.config)
+        kafka = packages.org.apache.kafka.common
+        load = kafka.security.JaasContext.loadServerContext
+        context = load(kafka.network.ListenerName(self._listener), self._mechanism, config)
+        entries = context.configurationEntries()
+        for entry in entries:  # whose login modules bring Kafka's servers along
+            packages.java.lang.Class.forName(entry.getLoginModuleName())
+        handler.configure(config, self._mechanism, entries)
+        return handler
 
 
 class JavaServer:

@@ -50,9 +50,9 @@ class StartedAuthorizer:
     """One of one JVM; all methods are to be called `with asked()`."""
 
     def __init__(self, jvm: SmallJvm, authorizer: Any, server: ServerInfo) -> None:
-        self.packages = jvm.packages()
+        self._packages = jvm.packages()
         self._functions = functions = JavaFunctions(jvm)
-        self._kafka = self.packages.org.apache.kafka.common
+        self._kafka = self._packages.org.apache.kafka.common
         self._protocols = {one.listener: one.security_protocol for one in server.endpoints}
         self._start(authorizer, server)
         self._authorize = functions.in_words(
@@ -60,6 +60,7 @@ class StartedAuthorizer:
         )
         self._by_type = functions.method(AUTHORIZER, "authorizeByResourceType", of=authorizer)
         self._judge = lru_cache(_KEPT)(self._make_judge)
+        self._judge_some = lru_cache(_KEPT)(self._make_judge_some)
         self._action = lru_cache(_KEPT)(self._make_action)
         self._one = lru_cache(_KEPT)(self._make_one)
 
@@ -80,12 +81,8 @@ class StartedAuthorizer:
         """
         if self._by_type is None:
             return False
-        functions = self._functions
-        what = (self._operation(operation), self._resource_type(resource_type))
-        judge = functions.with_values(functions.in_words(self._by_type), 1, *what)
-        in_context = functions.after(judge, 0, self._context(_like(inquiry)))
-        word = functions.as_interface(FUNCTION, in_context).apply(inquiry.correlation_id)
-        return bool(word == _ALLOWED)
+        judge = self._judge_some(_like(inquiry), operation, resource_type)
+        return bool(judge.apply(inquiry.correlation_id) == _ALLOWED)
 
     def _start(self, authorizer: Any, server: ServerInfo) -> None:
         """Start it as a broker does, and wait until it says that it is (Authorizer.start)."""
@@ -106,7 +103,7 @@ class StartedAuthorizer:
                 "earlyStartListeners": [],
             },
         )
-        java = self.packages.java.util
+        java = self._packages.java.util
         started = java.HashMap(authorizer.start(info) or {})
         for future in java.ArrayList(started.values()):
             future.toCompletableFuture().get(_START_S, java.concurrent.TimeUnit.SECONDS)
@@ -118,6 +115,18 @@ class StartedAuthorizer:
         functions = self._functions
         in_context = functions.after(self._authorize, 0, self._context(like))
         return functions.as_interface(BI_FUNCTION, in_context)
+
+    def _make_judge_some(
+        self, like: _Like, operation: Operation, resource_type: ResourceType
+    ) -> Any:
+        """Return what takes a request's correlation id, and returns what the authorizer says of a
+        right with some resource.
+        """
+        functions = self._functions
+        what = (self._operation(operation), self._resource_type(resource_type))
+        judge = functions.with_values(functions.in_words(self._by_type), 1, *what)
+        in_context = functions.after(judge, 0, self._context(like))
+        return functions.as_interface(FUNCTION, in_context)
 
     def _context(self, like: _Like) -> Any:
         """Return what makes a RequestContext, Kafka's own, of a correlation id."""
@@ -135,7 +144,7 @@ class StartedAuthorizer:
         principal.tokenAuthenticated(not client.proven and client.principal != ANONYMOUS)
         values = [
             "",
-            self.packages.java.net.InetAddress.getByName(client.host),
+            self._packages.java.net.InetAddress.getByName(client.host),
             principal,
             kafka.network.ListenerName(listener),
             self._protocol(self._protocols[listener]),

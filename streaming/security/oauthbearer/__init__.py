@@ -1,1 +1,1 @@
-"""Tokens of an issuer, by which clients and this node say who they are (OAUTHBEARER)."""
+"""Tokens of an issuer, by which clients say who they are (OAUTHBEARER)."""

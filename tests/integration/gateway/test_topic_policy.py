@@ -88,7 +88,7 @@ def test_properties_of_brokers_are_given_to_the_policy(jars: Path, tmp_path: Pat
     file.write_text("num.partitions=7\nacme.policy.least=5\n")
     found = topic_policy(settings(jars, f"create.topic.policy.config={file}"))
     assert found is not None
-    assert found._config == {
+    assert found._class.config == {
         "create.topic.policy.class.name": POLICY,
         "default.replication.factor": "1",
         "num.partitions": "7",
