@@ -24,6 +24,7 @@ from streaming.commands.shadow import shadow
 from streaming.commands.state import state
 from streaming.commands.status import status
 from streaming.commands.tap import tap
+from streaming.commands.verify import verify
 
 app = typer.Typer(
     name="helmstream",
@@ -45,6 +46,7 @@ app.command()(allow_shutdown)
 app.command()(tap)
 app.command()(explain)
 app.command()(shadow)
+app.command()(verify)
 app.command()(replay)
 app.command()(diff)
 app.command()(rehearse)

@@ -74,3 +74,18 @@ def naming_cluster(zookeeper: str | None, overrides: Sequence[str] | None) -> li
             "--zookeeper names no cluster: give it HOST:PORT, or leave the option out"
         )
     return [*given, f"zookeeper.connect={zookeeper}"]
+
+
+def outside_settings(
+    config: Sequence[Path] | None,
+    zookeeper: str | None,
+    overrides: Sequence[str] | None,
+    data_dir: Path | None = None,
+) -> Settings:
+    """Settings of a command that looks at a cluster from outside; raises ConfigurationError, also
+    where none is named.
+    """
+    settings = settings_from(config, naming_cluster(zookeeper, overrides), data_dir)
+    if not settings.zookeeper_connect:
+        raise ConfigurationError("no cluster is named: give --zookeeper HOST:PORT")
+    return settings

@@ -12,8 +12,7 @@ from streaming.commands.options import (
     ConfigFiles,
     DataDirOption,
     Overrides,
-    naming_cluster,
-    settings_from,
+    outside_settings,
 )
 from streaming.errors import ConfigurationError
 
@@ -55,11 +54,8 @@ def shadow(
     """
     from streaming.shadow.run import Options, run_shadow
 
-    given = ["mode=shadow", *naming_cluster(zookeeper, overrides)]
-    settings = settings_from(config, given, data_dir)
+    settings = outside_settings(config, zookeeper, ["mode=shadow", *(overrides or ())], data_dir)
     if settings.mode != "shadow":
         raise ConfigurationError(f"mode is {settings.mode!r}, this command's is 'shadow'")
-    if not settings.zookeeper_connect:
-        raise ConfigurationError("no cluster is named: give --zookeeper HOST:PORT")
     options = Options(local, duration_s, report, all_of_them)
     raise typer.Exit(run_shadow(settings, options, Console()))

@@ -24,18 +24,13 @@ from streaming.process.wall_clock import steady_clock_ms
 from streaming.settings import Settings
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.engine import Engine, LocalEngine, SparkEngine
+from streaming.shadow.exit_codes import exit_code
 from streaming.shadow.reader import ClusterReader
 from streaming.shadow.report import Report
 from streaming.shadow.screen import panel, sentence, watching
 from streaming.shadow.shadow import Shadow, Watcher, awaited, follow, gaps
 from streaming.supervisor.processes import LOG_BYTES_MAX
 from streaming.zk.opening import reader_of
-
-DIVERGED = 5
-"""Exit code when something differed that no meant difference explains."""
-
-INCOMPLETE = 6
-"""Exit code when nothing differed, but not everything was compared."""
 
 logger = logging.getLogger(__name__)
 
@@ -150,13 +145,6 @@ def _watch(
     for one in missing:
         console.print(Text.assemble(("not everything was compared: ", "bold red"), one))
     return exit_code(report.tally.divergences, missing)
-
-
-def exit_code(divergences: int, missing: Sequence[str]) -> int:
-    """Return what the command ends with; missing: what was not compared."""
-    if divergences:
-        return DIVERGED
-    return INCOMPLETE if missing else 0
 
 
 def follow_to_the_end(

@@ -53,6 +53,7 @@ from tests.e2e.random_plan import (
 from tests.e2e.random_roles import Roles
 from tests.e2e.random_stage import KEEPING_RECORDS, Stage
 from tests.e2e.random_traffic import Traffic
+from tests.e2e.verifying import told_otherwise
 from tests.fixtures.ensemble import ZooKeeperEnsemble
 from tests.fixtures.log_cluster import LogCluster
 from tests.integration.front.harness import put_config
@@ -62,6 +63,7 @@ _START_S = 300.0
 _LEADERS_EVERY = 20
 _LEADERS_S = 120.0
 _QUIET_S = 420.0
+_TOLD_S = 60.0
 _ACKS_S = 120.0
 _DIGEST_S = 120.0
 
@@ -185,6 +187,7 @@ def run(
         wrong += stage.ours.wrong
         say("everything is back; waiting for quiet")
         wrong += wait_until_none(lambda: unfinished(demo, session), _QUIET_S)
+        wrong += wait_until_none(lambda: told_otherwise(demo), _TOLD_S)
         wrong += _silent(traffic, groups)
         lost = [] if groups is None else groups.lost()
         if groups is not None:

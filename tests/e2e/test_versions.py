@@ -19,6 +19,7 @@ from streaming.zk.znodes import parse_topic, topic_path
 from tests.e2e.demo_cluster import brokers_of
 from tests.e2e.random_checks import wait_until_finished
 from tests.e2e.telling import check_nothing_lost, tell
+from tests.e2e.verifying import told_otherwise
 from tests.e2e.waiting import wait_for
 
 ASK_MS = 120_000
@@ -75,6 +76,7 @@ def test_brokers_of_other_versions(demo: DemoCluster, session: ZkSession) -> Non
     try:
         admin.create_topics({MOVED: {"assignments": {0: [1, 2]}}}, timeout_ms=ASK_MS)
         wait_until_finished(demo, session)
+        assert not told_otherwise(demo)
         subject = TopicPartition(MOVED, 0)
         moves = admin.alter_partition_reassignments({subject: [3, 1]}, timeout_ms=ASK_MS)
         assert moves == {subject: None}

@@ -13,13 +13,11 @@ from rich.console import Console
 from streaming.log.api import NewRecord
 from streaming.settings_loader import load_settings
 from streaming.shadow import run
+from streaming.shadow.exit_codes import DIVERGED, INCOMPLETE, exit_code
 from streaming.shadow.looks import Look
 from streaming.shadow.run import (
-    DIVERGED,
-    INCOMPLETE,
     Options,
     Stop,
-    exit_code,
     follow_to_the_end,
     run_shadow,
 )

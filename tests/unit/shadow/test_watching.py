@@ -16,8 +16,9 @@ from streaming.log.api import NewRecord
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
 from streaming.shadow import run
+from streaming.shadow.exit_codes import INCOMPLETE
 from streaming.shadow.looks import Load, Look
-from streaming.shadow.run import INCOMPLETE, Options, run_shadow
+from streaming.shadow.run import Options, run_shadow
 from tests.unit.shadow.support import Beside, reader, session, state
 
 READ_MS = 1_700_000_000_250

@@ -1,0 +1,1 @@
+"""Compares what brokers know, and which replicas they have, with ZooKeeper."""
