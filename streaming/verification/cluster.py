@@ -21,6 +21,7 @@ from streaming.zk.znodes import (
     broker_path,
     parse_broker,
     parse_controller_id,
+    parse_kraft_epoch,
     parse_partition_states,
     partition_state_path,
     topic_path,
@@ -54,7 +55,8 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What ZooKeeper has. controller_id is None where there is no /controller.
+    """What ZooKeeper has. controller_id is None where there is no /controller; in_kraft: whether it
+    is of a KRaft quorum to which the cluster migrates.
 
     topics has none that is being deleted, or cannot be read: those are left out. unread: znodes
     that cannot be read, each with the reason.
@@ -65,6 +67,7 @@ class Cluster:
     topics: Mapping[str, Topic]
     left_out: frozenset[str] = frozenset()
     unread: Sequence[str] = ()
+    in_kraft: bool = False
 
     def replicas_of(self, broker_id: int) -> Iterator[tuple[Place, Leadership]]:
         """Yield the partitions of which a broker has a replica."""
@@ -105,8 +108,10 @@ def read_cluster(session: ZkReader) -> Cluster:
     topics = _read_topics(session, sorted(names), unread)
     held = _with_states(session, topics, unread)
     controller = session.get(CONTROLLER_PATH)
-    controller_id = None if controller is None else parse_controller_id(controller.data)
-    return Cluster(controller_id, brokers, held, deleted | (names - topics.keys()), unread)
+    data = b"" if controller is None else controller.data
+    left_out = deleted | (names - topics.keys())
+    in_kraft = parse_kraft_epoch(data) is not None
+    return Cluster(parse_controller_id(data), brokers, held, left_out, unread, in_kraft)
 
 
 def _read_brokers(session: ZkReader, unread: list[str]) -> dict[int, BrokerNode]:

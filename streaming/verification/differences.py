@@ -96,9 +96,10 @@ def metadata_differences(
     """Yield where a broker's metadata differ.
 
     reached: the registered brokers with an address on the listener on which it was asked; of
-    another leader brokers say there that there is none (ZkMetadataCache.getPartitionMetadata).
+    another leader brokers say there that there is none (ZkMetadataCache.getPartitionMetadata), and
+    in place of a KRaft controller they name any broker (KafkaApis.handleTopicMetadataRequest).
     """
-    if told.controller_id != cluster.controller_id:
+    if not cluster.in_kraft and told.controller_id != cluster.controller_id:
         about = Subject(broker_id, Matter.CONTROLLER)
         yield Difference(about, cluster.controller_id, told.controller_id)
     if told.brokers != reached:

@@ -32,9 +32,10 @@ from streaming.zk.znodes import (
     topic_path,
 )
 from tests.e2e.demo_cluster import controlled, start_again
-from tests.e2e.random_checks import wait_until_finished
+from tests.e2e.random_checks import wait_until_finished, wait_until_none
 from tests.e2e.replica_folders import topics_of
 from tests.e2e.telling import check_nothing_lost, tell
+from tests.e2e.verifying import told_otherwise
 from tests.e2e.waiting import WAIT_S, wait_for
 from tests.fixtures.kraft_node import KRaftNode
 
@@ -45,6 +46,7 @@ LISTENERS = "CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT"
 ASK_MS = 120_000
 ASK_S = 60
 STOP_S = 60.0
+TOLD_S = 60.0
 REFUSED_S = 120
 
 pytestmark = [
@@ -192,6 +194,7 @@ def test_a_migration_that_is_rolled_back(
     use(demo, session)
     migrate(demo, session, quorum)
     create(demo, session, "from-kraft")
+    assert not wait_until_none(lambda: told_otherwise(demo), TOLD_S)
 
     refused = subprocess.run(
         role_command("run", demo.folders.root, demo.supervisor.config),

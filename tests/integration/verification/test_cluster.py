@@ -42,6 +42,13 @@ def test_all_of_a_cluster_is_read(zk_session: ZkSession) -> None:
     assert cluster.left_out == {"going"}
 
 
+def test_a_controller_of_a_kraft_quorum(zk_session: ZkSession) -> None:
+    data = b'{"version":2,"brokerid":3000,"timestamp":"1","kraftControllerEpoch":4}'
+    zk_session.create(CONTROLLER_PATH, data)
+    cluster = read_cluster(zk_session)
+    assert (cluster.controller_id, cluster.in_kraft) == (3000, True)
+
+
 def test_what_cannot_be_read_is_told_and_left_out(zk_session: ZkSession) -> None:
     put_broker(zk_session, 1)
     zk_session.create(f"{BROKER_IDS_PATH}/2", b"not one")

@@ -86,6 +86,11 @@ def test_what_brokers_need_not_know_is_no_difference() -> None:
     assert of_metadata(TOLD, unled) == {}, "never had a leader"
 
 
+def test_a_broker_that_migrates_to_kraft_names_any_broker_as_the_controller() -> None:
+    cluster = replace(CLUSTER, controller_id=3000, in_kraft=True)
+    assert of_metadata(TOLD._replace(controller_id=2), cluster) == {}
+
+
 def test_a_leader_that_is_not_reached_is_told_as_none() -> None:
     gone = HELD._replace(leader=3)
     cluster = replace(CLUSTER, topics={"t": Topic(ID, {0: gone})})
