@@ -1,4 +1,4 @@
-"""The bytes of a machine's state: version 5 is written, 1 to 5 are read.
+"""The bytes of a machine's state: version 6 is written, 1 to 6 are read.
 
 A slot is one column block; everything that is not a column (authority and configuration, brokers,
 topics) is in its header. The cluster machine is a block without rows. docs/state-format.md is the
@@ -33,8 +33,8 @@ from state.payloads.brokers import BrokerRegistration
 from state.step import Machine
 from state.topic_ids import topic_id_from_text, topic_id_to_text
 
-FORMAT_VERSION = 5
-READABLE_VERSIONS = (1, 2, 3, 4, 5)
+FORMAT_VERSION = 6
+READABLE_VERSIONS = (1, 2, 3, 4, 5, 6)
 _CONFIG_FIELDS = frozenset(field.name for field in fields(ClusterConfig))
 
 
@@ -100,7 +100,7 @@ def decode_machine(data: bytes) -> Machine:
     Version 1 knew no pause, no shutdown check and no pace of a rebalance: they have their defaults.
     Version 2 did not say when topics were deleted: they have been from the log's beginning on.
     Version 3 knew no unclean recovery: it is off. Version 4 knew no brokers that lead only where
-    nobody else can: there are none.
+    nobody else can: there are none. In version 5 no broker waited for its replicas.
     """
     if is_group_slot(data):
         return decode_group_slot(data)
@@ -139,6 +139,7 @@ def _authority_and_config(stored: dict[str, Any]) -> tuple[Authority, ClusterCon
     claim = {name: value for name, value in stored.items() if name not in _CONFIG_FIELDS}
     claim["phase"] = Phase(claim["phase"])
     claim["rebalancing"] = tuple(claim.get("rebalancing", ()))
+    claim["behind_since"] = tuple(tuple(one) for one in claim.get("behind_since", ()))
     config["deprioritized"] = tuple(config.get("deprioritized", ()))
     return Authority(**claim), ClusterConfig(**config)
 

@@ -146,7 +146,7 @@ def _sum_reports(bodies: list[bytes]) -> bytes:
         np.concatenate([part["broker"] for part in parts]), return_inverse=True
     )
     totals: dict[str, Column] = {"broker": brokers}
-    for name in ("preferred", "imbalanced"):
+    for name in [name for name in parts[0] if name != "broker"]:
         counts = np.concatenate([part[name] for part in parts])
         totals[name] = np.bincount(index, weights=counts, minlength=len(brokers)).astype(np.int32)
     return encode_block(totals, {})

@@ -102,6 +102,7 @@ class Settings(BaseModel):
     leader_imbalance_check_interval_seconds: Positive
     leader_rebalance_partitions_max: Positive
     leader_rebalance_step_interval_ms: Positive
+    leader_rebalance_sync_wait_ms: Annotated[int, Field(ge=0, le=INT_MAX)]
     leader_deprioritized_list: BrokerIds
     delegation_token_expiry_check_interval_ms: PositiveLong
     min_insync_replicas: Positive

@@ -26,7 +26,9 @@ class Authority:
 
     epoch: the controller epoch. epoch_zk_version: version of `/controller_epoch`, checked by every
     write. rebalancing: brokers, ascending, that get back more leaders at the next step of a
-    rebalance that the term has begun. paused: an operator's wish, which outlives elections.
+    rebalance that the term has begun. behind_since: brokers, ascending, that have had replicas out
+    of sync in all reports from that time on, in ms. paused: an operator's wish, which outlives
+    elections.
     """
 
     phase: Phase = Phase.NONE
@@ -34,6 +36,7 @@ class Authority:
     epoch: int = -1
     epoch_zk_version: int = -1
     rebalancing: tuple[int, ...] = ()
+    behind_since: tuple[tuple[int, int], ...] = ()
     paused: bool = False
 
     @property
@@ -49,6 +52,12 @@ class Authority:
     def fence(self) -> Fence:
         """Return the field of a decision by which its write is refused once another is elected."""
         return {"epoch_zk_version": self.epoch_zk_version}
+
+    def go_on_with(
+        self, rebalancing: tuple[int, ...], behind_since: tuple[tuple[int, int], ...]
+    ) -> None:
+        """Take what a step of a rebalance has left to do."""
+        self.rebalancing, self.behind_since = rebalancing, behind_since
 
     def complete_load(self) -> None:
         """Begin to decide, or not while an operator wants nothing decided."""

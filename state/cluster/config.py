@@ -31,6 +31,7 @@ class ClusterConfig:
     shutdown_safety_check: bool = False
     rebalance_partitions_max: int = 200
     rebalance_step_interval_ms: int = 1_000
+    rebalance_sync_wait_ms: int = 0
     unclean_recovery: bool = False
     deprioritized: tuple[int, ...] = ()
 
@@ -58,6 +59,7 @@ CONFIG: dict[str, tuple[str, type]] = {
     "controlled.shutdown.safety.check.enable": ("shutdown_safety_check", bool),
     "leader.rebalance.partitions.max": ("rebalance_partitions_max", int),
     "leader.rebalance.step.interval.ms": ("rebalance_step_interval_ms", int),
+    "leader.rebalance.sync.wait.ms": ("rebalance_sync_wait_ms", int),
     "unclean.recovery.manager.enabled": ("unclean_recovery", bool),
     DEPRIORITIZED: ("deprioritized", str),
 }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+from state.cluster.authority import Authority
 from state.cluster.config import ClusterConfig
 from state.payloads.partitions import LeaderImbalanceReported
 
 LEADER_REBALANCE_TIMER = "leader_rebalance"
 """Armed by the cluster machine, answered by the slots."""
+
+WAITING_INTERVAL_MS = 10_000
+"""How often it is looked whether brokers that wait have all replicas in sync."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,21 +20,25 @@ class Step:
     """One step of a rebalance.
 
     elections: partitions by topic that go back to their preferred replica. unfinished: brokers,
-    ascending, that have more to get back than the step has room for.
+    ascending, that have more to get back than the step has room for, or wait until their replicas
+    are in sync. behind_since: as Authority has it. is_full: there was no room for all.
     """
 
     elections: dict[str, list[int]]
     unfinished: tuple[int, ...]
+    behind_since: tuple[tuple[int, int], ...]
+    is_full: bool
 
 
 def next_step(
-    config: ClusterConfig, rebalancing: Iterable[int], report: LeaderImbalanceReported
+    config: ClusterConfig, authority: Authority, report: LeaderImbalanceReported, now_ms: int
 ) -> Step:
-    """Return what to do about a report; rebalancing: brokers that were begun with.
+    """Return what to do about a report of this time.
 
     Brokers whose share of partitions led elsewhere is above the threshold get all of them back, the
     first rebalance_partitions_max now: a broker once begun with is gone on with below it
-    (KafkaController.checkAndTriggerAutoLeaderRebalance, which moves all of a broker's at once).
+    (KafkaController.checkAndTriggerAutoLeaderRebalance, which moves all of a broker's at once). One
+    that has replicas out of sync waits for them, rebalance_sync_wait_ms at most (KAFKA-20708).
     """
     limit = config.leader_imbalance_percentage
     over = {
@@ -39,10 +46,26 @@ def next_step(
         for broker, total in report.preferred.items()
         if total and report.imbalanced.get(broker, 0) * 100 > limit * total
     }
-    over.update(rebalancing)
-    proposed = [one for one in report.proposals if one.broker in over]
+    over.update(authority.rebalancing)
+    behind_since = _behind_since(authority, report, now_ms)
+    waiting = {
+        broker
+        for broker, since_ms in behind_since
+        if now_ms - since_ms < config.rebalance_sync_wait_ms and broker not in config.deprioritized
+    }
+    wanted = [one for one in report.proposals if one.broker in over]
+    proposed = [one for one in wanted if one.broker not in waiting]
     room = config.rebalance_partitions_max
     elections: dict[str, list[int]] = {}
     for one in proposed[:room]:
         elections.setdefault(one.topic, []).append(one.partition)
-    return Step(elections, tuple(sorted({one.broker for one in proposed[room:]})))
+    left = {one.broker for one in proposed[room:]}
+    unfinished = left.union(one.broker for one in wanted if one.broker in waiting)
+    return Step(elections, tuple(sorted(unfinished)), behind_since, bool(left))
+
+
+def _behind_since(
+    authority: Authority, report: LeaderImbalanceReported, now_ms: int
+) -> tuple[tuple[int, int], ...]:
+    before = dict(authority.behind_since)
+    return tuple((broker, before.get(broker, now_ms)) for broker in sorted(report.behind))

@@ -7,7 +7,11 @@ from state.cluster.authority import Phase, elected_authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
 from state.cluster.config import DEPRIORITIZED, ClusterConfig
-from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER, next_step
+from state.cluster.leader_rebalance import (
+    LEADER_REBALANCE_TIMER,
+    WAITING_INTERVAL_MS,
+    next_step,
+)
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.payloads.admin import AdminZnodeObserved
@@ -175,14 +179,20 @@ def on_timer_due(cluster: Cluster, event: Event, due: TimerDue) -> list[Decision
 def on_leader_imbalance_reported(
     cluster: Cluster, event: Event, report: LeaderImbalanceReported
 ) -> list[Decision]:
-    """Look at the balance again soon while a rebalance has more to do than fits into a step."""
-    authority = cluster.authority
-    if not authority.is_active:
+    """Look at the balance again soon while a rebalance has more to do than fits into a step, and a
+    little later while brokers wait for their replicas.
+    """
+    if not cluster.authority.is_active:
         return []
-    authority.rebalancing = next_step(cluster.config, authority.rebalancing, report).unfinished
-    if not authority.rebalancing:
+    step = next_step(cluster.config, cluster.authority, report, event.time_ms)
+    cluster.authority.go_on_with(step.unfinished, step.behind_since)
+    if not step.unfinished:
         return []
     deadline_ms = event.time_ms + cluster.config.rebalance_step_interval_ms
+    if not step.is_full:
+        deadline_ms = event.time_ms + WAITING_INTERVAL_MS
+        if cluster.timers.get(LEADER_REBALANCE_TIMER, deadline_ms) < deadline_ms:
+            return []
     return [_arm(cluster, event.offset, LEADER_REBALANCE_TIMER, deadline_ms)]
 
 

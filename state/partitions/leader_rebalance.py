@@ -18,7 +18,7 @@ from state.blocks import encode_block
 from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER, next_step
 from state.decisions import Decision, DecisionKind
 from state.events import Event
-from state.matrix import NONE, Bools, Int32s, Rows, first_ids
+from state.matrix import NONE, Bools, Int32s, Rows, contains, first_ids
 from state.merge import first_of_brokers, merge_blocks
 from state.partitions import election
 from state.partitions.changes import Changes
@@ -27,6 +27,7 @@ from state.partitions.event_blocks import topic_column
 from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
 from state.partitions.slot import Slot
+from state.partitions.table import NO_LEADER
 from state.payloads.controller import TimerDue
 from state.payloads.partitions import LeaderImbalanceReported
 
@@ -38,7 +39,10 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
     rows = slot.table.rows
     counted = ~slot.table.in_deletion()
     first = np.where(counted, first_ids(rows.replicas), NONE)
+    behind = _out_of_sync(slot) if slot.config.rebalance_sync_wait_ms else None
     brokers = np.unique(first[first != NONE])
+    if behind is not None:
+        brokers = np.union1d(brokers, behind)
     if len(brokers) == 0:
         return []
     preferred = preferred_replicas(slot, np.arange(len(rows)))
@@ -48,8 +52,19 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
         "preferred": _counts(brokers, first),
         "imbalanced": _counts(brokers, not_preferred),
     }
+    if behind is not None:
+        columns["behind"] = _counts(brokers, behind)
     report = Decision(event.offset, DecisionKind.REPORT_IMBALANCE, encode_block(columns, {}))
     return [*_proposals(slot, event), report]
+
+
+def _out_of_sync(slot: Slot) -> Int32s:
+    """Return int32[k]: the brokers of replicas that could be in sync and are not."""
+    rows = slot.table.rows
+    at = np.flatnonzero(rows.has_state & ~slot.table.in_deletion() & (rows.leader != NO_LEADER))
+    replicas = rows.replicas[at]
+    out_of_sync: Int32s = replicas[slot.online_replicas(at) & ~contains(rows.isr[at], replicas)]
+    return out_of_sync
 
 
 def _proposals(slot: Slot, event: Event) -> list[Decision]:
@@ -89,8 +104,8 @@ def on_leader_imbalance_reported(
     """Elect preferred replicas for this slot's part of the next step."""
     if not slot.authority.is_active:
         return []
-    step = next_step(slot.config, slot.authority.rebalancing, report)
-    slot.authority.rebalancing = step.unfinished
+    step = next_step(slot.config, slot.authority, report, event.time_ms)
+    slot.authority.go_on_with(step.unfinished, step.behind_since)
     at = slot.table.find_all(step.elections)
     at = np.sort(at[at >= 0])
     changes = Changes.about_cluster(slot.table, event.offset)

@@ -247,11 +247,13 @@ class LeaderImbalanceReported:
     """Per broker: partitions that prefer it as leader, and how many of those are led by another.
 
     proposals: in the order in which partitions are given back; of each broker only the first ones.
+    behind: how many replicas that could be in sync are not, of brokers that have any.
     """
 
     preferred: dict[int, int]
     imbalanced: dict[int, int]
     proposals: tuple[Proposal, ...]
+    behind: dict[int, int]
 
 
 def leader_imbalance_reported(body: dict[str, Any]) -> LeaderImbalanceReported:
@@ -263,6 +265,7 @@ def leader_imbalance_reported(body: dict[str, Any]) -> LeaderImbalanceReported:
             Proposal(text(topic), int32(partition), int32(broker))
             for topic, partition, broker in body.get("proposals", ())
         ),
+        behind={id_: count for id_, count in _by_broker(body.get("behind", {})).items() if count},
     )
 
 

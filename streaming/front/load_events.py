@@ -45,6 +45,7 @@ def elected(claim: ControllerClaim, endpoints: Sequence[Endpoint], settings: Set
         ),
         "leader.rebalance.partitions.max": settings.leader_rebalance_partitions_max,
         "leader.rebalance.step.interval.ms": settings.leader_rebalance_step_interval_ms,
+        "leader.rebalance.sync.wait.ms": settings.leader_rebalance_sync_wait_ms,
         "unclean.recovery.manager.enabled": settings.unclean_recovery_manager_enabled,
         "controlled.shutdown.safety.check.enable": settings.controlled_shutdown_safety_check_enable,
     }

@@ -30,7 +30,8 @@ def imbalance(report: SinkDecision, proposals: SinkDecision | None) -> dict[str,
     brokers = list(map(str, report.columns["broker"].tolist()))
     counts = {
         name: dict(zip(brokers, report.columns[name].tolist(), strict=True))
-        for name in ("preferred", "imbalanced")
+        for name in ("preferred", "imbalanced", "behind")
+        if name in report.columns
     }
     return counts | {"proposals": [] if proposals is None else places(proposals, "broker")}
 

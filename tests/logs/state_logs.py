@@ -164,6 +164,7 @@ class Author:
             "leader.recovery.supported": bool(b % 4),
             "leader.imbalance.per.broker.percentage": c % 20,
             "leader.rebalance.partitions.max": 1 + d % 3,
+            "leader.rebalance.sync.wait.ms": (0, 0, 1_000, 100_000)[(b + d) % 4],
             "controlled.shutdown.safety.check.enable": d % 3 == 0,
             "min.insync.replicas": 1 + a % 2,
             "delete.topic.enable": c % 16 != 15,

@@ -82,6 +82,7 @@ def test_the_election_and_the_brokers_of_a_load(loaded):
             "leader.imbalance.check.interval.ms": 300_000,
             "leader.rebalance.partitions.max": 200,
             "leader.rebalance.step.interval.ms": 1_000,
+            "leader.rebalance.sync.wait.ms": 0,
             "controlled.shutdown.safety.check.enable": False,
         },
     }

@@ -21,7 +21,7 @@ def test_what_is_packed_is_unpacked(data):
     assert unpacked(packed(data)) == data
 
 
-@pytest.mark.parametrize("name", ["slot-v5.bin", "cluster-v5.bin", "groups-v2.bin"])
+@pytest.mark.parametrize("name", ["slot-v6.bin", "cluster-v6.bin", "groups-v2.bin"])
 def test_states_that_were_never_packed_are_read_as_they_are(name):
     data = (FROZEN / name).read_bytes()
     assert unpacked(data) == data

@@ -57,7 +57,8 @@ def report(controller: Controller, **counts: dict[str, int]) -> Any:
     said = due(controller)
     found: dict[str, Any] = {
         name: {str(row["broker"]): row[name] for row in said[REPORT]}
-        for name in ("preferred", "imbalanced")
+        for name in ("preferred", "imbalanced", "behind")
+        if name in said[REPORT][0]
     }
     found["proposals"] = [
         [*row["name"].rsplit("-", 1), row["broker"]] for row in said.get(PROPOSE, [])

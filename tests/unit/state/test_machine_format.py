@@ -21,7 +21,7 @@ from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, broker
 
 FROZEN = Path(__file__).parents[2] / "frozen"
-SLOT, CLUSTER = FROZEN / "slot-v5.bin", FROZEN / "cluster-v5.bin"
+SLOT, CLUSTER = FROZEN / "slot-v6.bin", FROZEN / "cluster-v6.bin"
 
 DELETED_ID = "ERECAwQFBgcICQoLDA0ODw"
 PARTITION_BYTES_MAX = 100
@@ -36,6 +36,7 @@ def sample() -> Controller:
         unclean_leader_election_enable=True,
         unclean_recovery_manager_enabled=True,
         leader_deprioritized_list="9",
+        leader_rebalance_sync_wait_ms=70_000,
     )
     rich = broker(4, 104, "rack-a") | {"endpoints": [endpoint]}
     controller.brokers(registered=[rich])
@@ -63,14 +64,14 @@ def sample() -> Controller:
     return controller
 
 
-def test_version_5_of_a_slot_is_still_written_and_read(rewrite_golden: bool) -> None:
+def test_version_6_of_a_slot_is_still_written_and_read(rewrite_golden: bool) -> None:
     data = sample().states[0]
     if rewrite_golden and not SLOT.exists():  # a frozen file is never written again
         SLOT.write_bytes(data)
     assert data == SLOT.read_bytes()
 
 
-def test_version_5_of_the_cluster_machine_is_still_written_and_read(rewrite_golden: bool) -> None:
+def test_version_6_of_the_cluster_machine_is_still_written_and_read(rewrite_golden: bool) -> None:
     data = sample().states[CLUSTER_KEY]
     if rewrite_golden and not CLUSTER.exists():
         CLUSTER.write_bytes(data)
@@ -85,6 +86,7 @@ def test_a_frozen_slot_says_what_it_said(version: int) -> None:
     assert slot.config.unclean_default
     assert slot.config.unclean_recovery == (version > 3)
     assert slot.config.deprioritized == ((9,) if version > 4 else ())
+    assert slot.config.rebalance_sync_wait_ms == (70_000 if version > 5 else 0)
     assert (slot.brokers.by_id[4].epoch, slot.brokers.by_id[4].rack) == (104, "rack-a")
     assert slot.brokers.by_id[4].endpoints[0]["port"] == 9092
     assert slot.brokers.shutting_down == {2}
@@ -153,16 +155,17 @@ def test_a_pause_and_a_rebalance_under_way_are_written_and_read() -> None:
     controller = sample()
     controller.happen("controller_paused", reason="test")
     slot = controller.slot
-    slot.authority.rebalancing = (1, 4)
+    slot.authority.go_on_with((1, 4), ((1, 5_000), (4, 6_000)))
     again = decode_machine(encode_machine(slot))
     assert (again.authority.phase, again.authority.paused) == (Phase.PAUSED, True)
     assert again.authority.rebalancing == (1, 4)
+    assert again.authority.behind_since == ((1, 5_000), (4, 6_000))
 
 
 def test_another_version_is_refused_by_its_number() -> None:
     columns, extra = decode_block(SLOT.read_bytes())
-    with pytest.raises(CorruptBlock, match="format version 6, this program reads 1, 2, 3, 4, 5"):
-        decode_machine(encode_block(columns, extra | {"format": 6}))
+    with pytest.raises(CorruptBlock, match="format version 7, this program reads 1, 2, 3, 4, 5, 6"):
+        decode_machine(encode_block(columns, extra | {"format": 7}))
 
 
 def test_a_missing_field_is_named() -> None:
