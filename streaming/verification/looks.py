@@ -128,15 +128,19 @@ class Looks:
     async def _leads_groups(
         self, controller_id: int, cluster: Cluster, reached: Mapping[int, Endpoint]
     ) -> bool:
-        """Return whether the controller leads the topic of groups, which ZooKeeper does not say."""
+        """Return whether the controller leads the topic of groups, which ZooKeeper does not say: by
+        what it says itself, or the first broker that answers.
+        """
         if controller_id not in reached or GROUP_TOPIC not in cluster.topics:
             return False
-        try:
-            async with self._connected(reached[controller_id]) as broker:
-                told = await broker.metadata([GROUP_TOPIC])
-        except (OSError, WireError):  # TimeoutError is one; it is told when all are asked
-            return False
-        return _led_beside_replicas(told.topics.get(GROUP_TOPIC), controller_id)
+        for id_ in sorted(reached, key=lambda id_: (id_ != controller_id, id_)):
+            try:
+                async with self._connected(reached[id_]) as broker:
+                    told = await broker.metadata([GROUP_TOPIC])
+            except (OSError, WireError):  # TimeoutError is one; it is told when all are asked
+                continue
+            return _led_beside_replicas(told.topics.get(GROUP_TOPIC), controller_id)
+        return False
 
     async def _of_broker(
         self,

@@ -229,6 +229,15 @@ def test_the_controller_says_that_it_leads_groups() -> None:
     assert epochs == {"t": 5, GROUP_TOPIC: 4}
 
 
+def test_brokers_say_that_it_leads_groups_while_it_does_not_answer() -> None:
+    held = Topic(ID, {0: HELD})
+    cluster = Cluster(9, {1: node(1), 2: node(2), 9: node(9)}, {"t": held, GROUP_TOPIC: held})
+    found = verified(both(cluster.with_groups_led_by(9)), cluster)
+    assert found.differences == []
+    (gap,) = found.gaps
+    assert gap.startswith("broker 9: at 127.0.0.1:1: ConnectionRefusedError")
+
+
 def test_a_broker_that_leads_groups_is_a_broker() -> None:
     held = Topic(ID, {0: HELD})
     cluster = replace(CLUSTER, topics={"t": held, GROUP_TOPIC: held})
