@@ -26,6 +26,7 @@ from tests.e2e.named_cluster import ALICE, WONDER, Named, shared_named
 from tests.e2e.named_users import User
 from tests.e2e.securing import brokers, read_in_turns, resign
 from tests.e2e.shared import Shared
+from tests.e2e.verifying import told_otherwise_under
 from tests.e2e.waiting import wait_for
 from tests.unit.gateway.bodies import BODIES
 
@@ -64,6 +65,12 @@ def test_who_may_nothing_hears_what_a_broker_says(named: Named) -> None:
 
 def test_who_may_something_hears_what_a_broker_says(named: Named, grant: Grant) -> None:
     permits_as_brokers_do(named, grant)
+
+
+def test_brokers_are_compared_with_zookeeper_as_this_node(named: Named, grant: Grant) -> None:
+    grant.topic("compared")
+    options = [one.removeprefix("--set=") for one in named.cluster.supervisor.config]
+    wait_for("agreement", lambda: not told_otherwise_under(options))
 
 
 def test_a_group_is_coordinated_for_who_may_read_it(named: Named, grant: Grant) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streaming.demo.cluster import DemoCluster
 from streaming.settings_loader import load_settings
 from streaming.verification.differences import Difference, Matter
@@ -16,7 +18,12 @@ def told_otherwise(demo: DemoCluster) -> list[str]:
     """Return what is not as ZooKeeper has it, and what could not be compared; without what brokers
     keep because they were away when it ended.
     """
-    found = run_verification(load_settings((), demo.embedded.settings()), _SETTLE_S)
+    return told_otherwise_under(demo.embedded.settings())
+
+
+def told_otherwise_under(options: Sequence[str]) -> list[str]:
+    """Return the same of the cluster that these settings are for."""
+    found = run_verification(load_settings((), options), _SETTLE_S)
     differ = [str(one) for one in found.differences if not _is_kept(one)]
     return differ + [gap for gap in found.gaps if _TOO_OLD not in gap]
 
