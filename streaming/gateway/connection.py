@@ -134,7 +134,14 @@ class Connection(asyncio.Protocol):
         if self._life is not _Life.NEW:
             self._life = _Life.LOST
             if self._task is None:
-                self._admission.leave(self)
+                self._leave()
+
+    def _leave(self) -> None:
+        """Give the place back, and be in no cycle any more: nobody looks for those of what lived as
+        long as a connection does (`streaming.process.garbage`).
+        """
+        self._admission.leave(self)
+        vars(self).pop("_answering", None)  # it knows how to mute us
 
     async def stop(self) -> None:
         """Hang up, and cancel what is under way."""
@@ -251,12 +258,13 @@ class Connection(asyncio.Protocol):
             if isinstance(error, HangUp) and error.answer is not None:
                 self._send(error.answer)
             self._close(self._closing(error, request_frame))
+            error.__traceback__ = None  # its frames may know the future that it came from, and us
         else:
             self._send(answer)
         finally:
             self._task = None
             if self._life is _Life.LOST:
-                self._admission.leave(self)
+                self._leave()
         self._heard_s = self._loop.time()
         self._go_on()
 

@@ -80,6 +80,7 @@ class Handshake(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001 - OpenSSL's, or of Python reading a certificate
             self._admission.leave(self)
             self._on_failure(f"{host}:{port}: {str(error) or 'the client hung up'}")
+            error.__traceback__ = None  # asyncio's frames know us, and the future that it came from
         except asyncio.CancelledError:
             self._admission.leave(self)
             raise
