@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
+from streaming.front.forgetting_loop import ForgettingLoop
 from streaming.front.front import Front
 from streaming.log.api import LogWriter
 from streaming.log.embedded import EmbeddedLogWriter, LogLocked
@@ -39,7 +40,8 @@ def run_front(settings: Settings, *, standby: bool = False) -> int:
     with ExitStack() as held:
         clock = LogClock()
         writer = open_log(settings, clock, held, standby=standby)
-        asyncio.run(_serve(settings, writer, clock))
+        with asyncio.Runner(loop_factory=ForgettingLoop) as runner:
+            runner.run(_serve(settings, writer, clock))
     return 0
 
 

@@ -1,7 +1,8 @@
 """`python -m tests.bench.endurance --minutes 30`: a small cluster that is busy all the time.
 
-Three real brokers; each second a topic comes and another goes, each three seconds one is moved, and
-members of fifty consumer groups come, commit, and leave. What is kept of all that should not grow:
+Three real brokers; each second a topic comes and another goes, the metrics are read, and somebody
+connects and hangs up; each three seconds a topic is moved; and members of fifty consumer groups
+come, commit, and leave. What is kept of all that should not grow:
 one JSON line each half minute has memory, descriptors and threads of front, job, JVM and Python
 workers, the size of each folder, and what was done; the table at the end compares the thirds.
 Logs are kept for a minute, so that their beginnings are deleted all the time.
@@ -13,9 +14,11 @@ import argparse
 import contextlib
 import logging
 import random
+import socket
 import tempfile
 import threading
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +30,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.errors import KafkaError
 
+from streaming.embedded.ports import LOOPBACK, free_ports
 from streaming.spark.local_fs import fetch_local_fs_jar
 from tests.bench.processes import processes, resident_mb
 from tests.bench.report import emit, show
@@ -54,7 +58,10 @@ Work = Callable[[int], None]
 class Load:
     """What is done to the cluster, each kind in a thread of its own until all is stopped."""
 
-    def __init__(self, cluster: RealCluster, clients: contextlib.ExitStack) -> None:
+    def __init__(
+        self, cluster: RealCluster, metrics_port: int, clients: contextlib.ExitStack
+    ) -> None:
+        self._metrics_port = metrics_port
         self.done: Counter[str] = Counter()
         self._servers = ",".join(one.bootstrap_server for one in cluster.brokers.values())
         self._gateway = cluster.gateway
@@ -70,6 +77,8 @@ class Load:
         self._repeat("topics", self._topics(admin), 1.0)
         self._repeat("moves", self._moves(self._admin()), 3.0)
         self._repeat("records", self._records(), 0.2)
+        self._repeat("scrapes", self._scrape, 1.0)
+        self._repeat("knocks", self._knock, 1.0)
         for member in range(MEMBERS):
             self._repeat("members", self._member(member), 0.1)
 
@@ -89,7 +98,7 @@ class Load:
             while not self._stopped.wait(pause_s):
                 try:
                     work(turn)
-                except (KafkaError, KafkaException) as error:
+                except (KafkaError, KafkaException, OSError) as error:
                     self.done[f"{name} {type(error).__name__}"] += 1
                 else:
                     self.done[name] += 1
@@ -115,6 +124,15 @@ class Load:
             admin.alter_partition_reassignments(dict.fromkeys(places, order))
 
         return work
+
+    def _scrape(self, _: int) -> None:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{self._metrics_port}/metrics") as answer:
+            answer.read()
+
+    def _knock(self, _: int) -> None:
+        """Do what a load balancer does to see whether somebody listens."""
+        host, port = self._gateway.split(":")
+        socket.create_connection((host, int(port)), timeout=10).close()
 
     def _records(self) -> Work:
         producer = Producer({"bootstrap.servers": self._servers, "log_level": 0})
@@ -214,12 +232,14 @@ def main() -> None:
     logging.disable(logging.WARNING)
     fetch_local_fs_jar()
     kinds = {id_: Kind(config=BROKER_CONFIG) for id_ in BROKERS}
+    (metrics_port,) = free_ports(1)
+    settings = [*SETTINGS, f"metrics.port={metrics_port}", *given.settings]
     with (
         tempfile.TemporaryDirectory(prefix="helmstream-bench-") as folder,
-        running(Path(folder), kinds, [*SETTINGS, *given.settings]) as cluster,
+        running(Path(folder), kinds, settings) as cluster,
         contextlib.ExitStack() as clients,
     ):
-        load = Load(cluster, clients)
+        load = Load(cluster, metrics_port, clients)
         load.start()
         clients.callback(load.stop)
         lines = list(samples(cluster, load, given.minutes))
