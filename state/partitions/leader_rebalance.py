@@ -59,11 +59,14 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
 
 
 def _out_of_sync(slot: Slot) -> Int32s:
-    """Return int32[k]: the brokers of replicas that could be in sync and are not."""
+    """Return int32[k]: the brokers of replicas that could be in sync and are not, but for those
+    that a reassignment adds: they were never in sync.
+    """
     rows = slot.table.rows
     at = np.flatnonzero(rows.has_state & ~slot.table.in_deletion() & (rows.leader != NO_LEADER))
     replicas = rows.replicas[at]
-    out_of_sync: Int32s = replicas[slot.online_replicas(at) & ~contains(rows.isr[at], replicas)]
+    could_be = slot.online_replicas(at) & ~rows.adding[at]
+    out_of_sync: Int32s = replicas[could_be & ~contains(rows.isr[at], replicas)]
     return out_of_sync
 
 

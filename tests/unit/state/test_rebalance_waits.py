@@ -58,6 +58,12 @@ def test_replicas_of_a_partition_without_a_leader_have_nobody_to_follow() -> Non
     assert [row["behind"] for row in due(controller)[REPORT]] == [0]
 
 
+def test_what_a_reassignment_adds_is_not_awaited() -> None:
+    controller = Controller(leader_rebalance_sync_wait_ms=1)
+    controller.topic("t", [[2, 1]], [stored(2, [2])], adding=[[1]])
+    assert [row["behind"] for row in due(controller)[REPORT]] == [0]
+
+
 def test_without_the_wait_nothing_is_reported_and_leaders_go_back() -> None:
     controller = returned(0)
     assert "behind" not in due(controller)[REPORT][0]
