@@ -18,7 +18,7 @@ from streaming.security.tls import server_context
 from tests.fixtures.waiting import wait_on_loop
 from tests.unit.security.support import Files
 
-GONE_S = 5.0
+GONE_S = 20.0
 ROUNDS = 3
 
 
