@@ -1,8 +1,8 @@
 """The front's event loop: nothing is left of a connection that it has lost.
 
-A transport of asyncio's knows what reads its socket by a method of its own, from Python 3.12 on also
-what writes, and so itself: it stays in this cycle when it is closed, with its socket. The front
-leaves what has lived for a while out of the garbage collector's looks
+A transport of asyncio's knows what reads its socket by a method of its own, from Python 3.12 on
+also what writes, and so itself: it stays in this cycle when it is closed, with its socket. The
+front leaves what has lived for a while out of the garbage collector's looks
 (`streaming.process.garbage`).
 """
 
