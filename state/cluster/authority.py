@@ -53,12 +53,6 @@ class Authority:
         """Return the field of a decision by which its write is refused once another is elected."""
         return {"epoch_zk_version": self.epoch_zk_version}
 
-    def go_on_with(
-        self, rebalancing: tuple[int, ...], behind_since: tuple[tuple[int, int], ...]
-    ) -> None:
-        """Take what a step of a rebalance has left to do."""
-        self.rebalancing, self.behind_since = rebalancing, behind_since
-
     def complete_load(self) -> None:
         """Begin to decide, or not while an operator wants nothing decided."""
         self.phase = Phase.PAUSED if self.paused else Phase.ACTIVE

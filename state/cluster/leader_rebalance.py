@@ -19,21 +19,19 @@ WAITING_INTERVAL_MS = 10_000
 class Step:
     """One step of a rebalance.
 
-    elections: partitions by topic that go back to their preferred replica. unfinished: brokers,
-    ascending, that have more to get back than the step has room for, or wait until their replicas
-    are in sync. behind_since: as Authority has it. is_full: there was no room for all.
+    elections: partitions by topic that go back to their preferred replica. is_full: there was no
+    room for all.
     """
 
     elections: dict[str, list[int]]
-    unfinished: tuple[int, ...]
-    behind_since: tuple[tuple[int, int], ...]
     is_full: bool
 
 
-def next_step(
+def take_step(
     config: ClusterConfig, authority: Authority, report: LeaderImbalanceReported, now_ms: int
 ) -> Step:
-    """Return what to do about a report of this time.
+    """Return what to do about a report of this time, and note in the authority which brokers have
+    more to get back than there is room for, or wait until their replicas are in sync.
 
     Brokers whose share of partitions led elsewhere is above the threshold get all of them back, the
     first rebalance_partitions_max now: a broker once begun with is gone on with below it
@@ -47,7 +45,8 @@ def next_step(
         if total and report.imbalanced.get(broker, 0) * 100 > limit * total
     }
     over.update(authority.rebalancing)
-    behind_since = _behind_since(authority, report, now_ms)
+    before = dict(authority.behind_since)
+    behind_since = [(broker, before.get(broker, now_ms)) for broker in sorted(report.behind)]
     waiting = {
         broker
         for broker, since_ms in behind_since
@@ -61,11 +60,6 @@ def next_step(
         elections.setdefault(one.topic, []).append(one.partition)
     left = {one.broker for one in proposed[room:]}
     unfinished = left.union(one.broker for one in wanted if one.broker in waiting)
-    return Step(elections, tuple(sorted(unfinished)), behind_since, bool(left))
-
-
-def _behind_since(
-    authority: Authority, report: LeaderImbalanceReported, now_ms: int
-) -> tuple[tuple[int, int], ...]:
-    before = dict(authority.behind_since)
-    return tuple((broker, before.get(broker, now_ms)) for broker in sorted(report.behind))
+    authority.rebalancing = tuple(sorted(unfinished))
+    authority.behind_since = tuple(behind_since)
+    return Step(elections, bool(left))

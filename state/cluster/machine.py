@@ -10,7 +10,7 @@ from state.cluster.config import DEPRIORITIZED, ClusterConfig
 from state.cluster.leader_rebalance import (
     LEADER_REBALANCE_TIMER,
     WAITING_INTERVAL_MS,
-    next_step,
+    take_step,
 )
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
@@ -184,9 +184,8 @@ def on_leader_imbalance_reported(
     """
     if not cluster.authority.is_active:
         return []
-    step = next_step(cluster.config, cluster.authority, report, event.time_ms)
-    cluster.authority.go_on_with(step.unfinished, step.behind_since)
-    if not step.unfinished:
+    step = take_step(cluster.config, cluster.authority, report, event.time_ms)
+    if not cluster.authority.rebalancing:
         return []
     deadline_ms = event.time_ms + cluster.config.rebalance_step_interval_ms
     if not step.is_full:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from state.blocks import encode_block
-from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER, next_step
+from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER, take_step
 from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.matrix import NONE, Bools, Int32s, Rows, contains, first_ids
@@ -107,8 +107,7 @@ def on_leader_imbalance_reported(
     """Elect preferred replicas for this slot's part of the next step."""
     if not slot.authority.is_active:
         return []
-    step = next_step(slot.config, slot.authority, report, event.time_ms)
-    slot.authority.go_on_with(step.unfinished, step.behind_since)
+    step = take_step(slot.config, slot.authority, report, event.time_ms)
     at = slot.table.find_all(step.elections)
     at = np.sort(at[at >= 0])
     changes = Changes.about_cluster(slot.table, event.offset)

@@ -155,7 +155,8 @@ def test_a_pause_and_a_rebalance_under_way_are_written_and_read() -> None:
     controller = sample()
     controller.happen("controller_paused", reason="test")
     slot = controller.slot
-    slot.authority.go_on_with((1, 4), ((1, 5_000), (4, 6_000)))
+    slot.authority.rebalancing = (1, 4)
+    slot.authority.behind_since = ((1, 5_000), (4, 6_000))
     again = decode_machine(encode_machine(slot))
     assert (again.authority.phase, again.authority.paused) == (Phase.PAUSED, True)
     assert again.authority.rebalancing == (1, 4)
