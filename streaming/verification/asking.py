@@ -51,10 +51,8 @@ class Broker:
         topics = {one["name"]: _topic(one) for one in answer["topics"]}
         hidden = frozenset[str]()
         if missing := sorted(set(expected) - topics.keys()):
-            named = await self._metadata([{"topic_id": None, "name": name} for name in missing])
-            codes = {one["name"]: one["error_code"] for one in named["topics"]}
-            hidden = self._hidden(codes)
-            topics |= {one["name"]: _topic(one) for one in named["topics"] if not one["error_code"]}
+            named, hidden = await self.named(missing)
+            topics |= named
         return Metadata(
             answer["controller_id"],
             frozenset(one["node_id"] for one in answer["brokers"]),
@@ -62,6 +60,15 @@ class Broker:
             hidden,
             self.versions.at_most(ApiKey.METADATA, _METADATA_TOPIC_IDS) == _METADATA_TOPIC_IDS,
         )
+
+    async def named(self, names: Iterable[str]) -> tuple[dict[str, Topic], frozenset[str]]:
+        """Return those of some topics that it knows, and those that it does not show us; raises as
+        `metadata`.
+        """
+        answer = await self._metadata([{"topic_id": None, "name": name} for name in names])
+        codes = {one["name"]: one["error_code"] for one in answer["topics"]}
+        known = {one["name"]: _topic(one) for one in answer["topics"] if not one["error_code"]}
+        return known, self._hidden(codes)
 
     async def replicas(self, own: Sequence[tuple[Place, Leadership]], broker_id: int) -> Replicas:
         """Return what it says of its own replicas, under the leader epochs that it is to have

@@ -27,9 +27,6 @@ from streaming.zk.znodes import (
     topic_path,
 )
 
-NOBODY = -1
-"""Who leads a partition without a leader."""
-
 Place = tuple[str, int]
 """Topic and partition."""
 

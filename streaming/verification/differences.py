@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from state.partitions.table import NO_LEADER
 from state.protocol_errors import ProtocolError, error_text
-from streaming.verification.cluster import NOBODY, Cluster, Leadership, Place, Topic
+from streaming.verification.cluster import Cluster, Leadership, Place, Topic
 
 Value = int | str | list[int] | None
 
@@ -131,7 +132,7 @@ def _topic_differences(
         if ours is None and partition in held.partitions:
             continue
         if ours is not None and ours.leader not in reached:
-            ours = ours._replace(leader=NOBODY)
+            ours = ours._replace(leader=NO_LEADER)
         if ours != theirs:
             yield from _partition_differences(broker_id, name, partition, ours, theirs)
 

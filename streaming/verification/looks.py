@@ -136,10 +136,10 @@ class Looks:
         for id_ in sorted(reached, key=lambda id_: (id_ != controller_id, id_)):
             try:
                 async with self._connected(reached[id_]) as broker:
-                    told = await broker.metadata([GROUP_TOPIC])
+                    told, _ = await broker.named([GROUP_TOPIC])
             except (OSError, WireError):  # TimeoutError is one; it is told when all are asked
                 continue
-            return _led_beside_replicas(told.topics.get(GROUP_TOPIC), controller_id)
+            return _led_beside_replicas(told.get(GROUP_TOPIC), controller_id)
         return False
 
     async def _of_broker(
