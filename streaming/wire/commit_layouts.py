@@ -87,11 +87,14 @@ class CommitLayout:
 
 
 class CommitLayouts:
-    """The layouts that were kept last, one for each member and length of request."""
+    """The layouts that were kept last, one for each member and length of request, as long as they
+    are used.
+    """
 
     def __init__(self) -> None:
         """Know none."""
         self._known: dict[tuple[int, bytes], CommitLayout] = {}
+        self._unused: dict[tuple[int, bytes], CommitLayout] = {}
         self._bytes = 0
 
     def read(self, request: bytes) -> CommitLayout | None:
@@ -102,10 +105,16 @@ class CommitLayouts:
         if version < EPOCH_SINCE:
             return None
         try:
-            known = self._known.get(_key(request))
+            known = self._used(_key(request))
             return known if known is not None and known.fits(request) else _layout(request)
         except (WireError, struct.error, IndexError, ValueError):
             return None
+
+    def _used(self, key: tuple[int, bytes]) -> CommitLayout | None:
+        known = self._known.get(key)
+        if known is None and (known := self._unused.pop(key, None)) is not None:
+            self._known[key] = known
+        return known
 
     def keep(self, request: bytes, layout: CommitLayout) -> None:
         """Know the layout of a request from now on: of one whose sender may commit, as anybody can
@@ -115,12 +124,24 @@ class CommitLayouts:
         self._forget(key)
         self._known[key] = layout
         self._bytes += len(request)
-        while len(self._known) > _LAYOUTS_MAX or self._bytes > _REQUESTS_BYTES_MAX:
-            self._forget(next(iter(self._known)))
+        while self._count > _LAYOUTS_MAX or self._bytes > _REQUESTS_BYTES_MAX:
+            self._forget(next(iter(self._unused or self._known)))
+
+    def forget_unused(self) -> None:
+        """Forget those that nobody has used since this was called last: of members that are gone,
+        or commit otherwise.
+        """
+        self._bytes -= sum(length for length, _ in self._unused)
+        self._known, self._unused = {}, self._known
+
+    @property
+    def _count(self) -> int:
+        return len(self._known) + len(self._unused)
 
     def _forget(self, key: tuple[int, bytes]) -> None:
-        if self._known.pop(key, None) is not None:
-            self._bytes -= key[0]
+        for layouts in (self._known, self._unused):
+            if layouts.pop(key, None) is not None:
+                self._bytes -= key[0]
 
 
 def _key(request: bytes) -> tuple[int, bytes]:

@@ -41,6 +41,11 @@ LOGGED_WITHIN_S = 5.0
 clients' auto.commit.interval.ms is by default.
 """
 
+UNUSED_S = 300.0
+"""What members' commits look like is known for this time after their last one, and at most twice as
+long.
+"""
+
 
 class DirectCommits:
     """Takes what it can of OffsetCommit; lives on the front's event loop."""
@@ -64,6 +69,7 @@ class DirectCommits:
         self._known = known
         self._metadata_max = metadata_max
         self._layouts = CommitLayouts()
+        self._forgotten_s = self._loop.time()
         self._committers: WeakKeyDictionary[CommitLayout, Committer] = WeakKeyDictionary()
         self._taken: dict[int, list[tuple[Commit, bytes]]] = {}
         self._appending: defaultdict[int, set[asyncio.Future[None]]] = defaultdict(set)
@@ -173,6 +179,7 @@ class DirectCommits:
         """Append the commits that the log does not have, of all groups by default."""
         if groups is None:
             self._cancel()
+            self._forget_layouts()
         names = list(self._unlogged if groups is None else groups)
         records = [
             self._event(name, commits.values())
@@ -181,6 +188,12 @@ class DirectCommits:
         ]
         if records:
             self._append(records)
+
+    def _forget_layouts(self) -> None:
+        now_s = self._loop.time()
+        if now_s >= self._forgotten_s + UNUSED_S:
+            self._forgotten_s = now_s
+            self._layouts.forget_unused()
 
     def _event(self, group: str, commits: Iterable[Commit]) -> NewRecord:
         rows: dict[TopicPartition, OffsetRow] = {}

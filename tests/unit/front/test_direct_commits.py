@@ -129,6 +129,30 @@ def test_the_log_gets_a_commit_before_long(monkeypatch: pytest.MonkeyPatch) -> N
     play(scenario)
 
 
+@pytest.mark.parametrize(("unused_s", "expected"), [(0.0, 2), (3_600.0, 0)])
+def test_what_commits_look_like_is_forgotten_some_time_after_the_last_one(
+    unused_s: float, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct_commits, "LOGGED_WITHIN_S", 0.01)
+    monkeypatch.setattr(direct_commits, "UNUSED_S", unused_s)
+    forgotten: list[CommitLayouts] = []
+
+    def noted(layouts: CommitLayouts) -> None:
+        forgotten.append(layouts)
+
+    monkeypatch.setattr(CommitLayouts, "forget_unused", noted)
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        for offset in range(2):
+            assert await commit(client, joined, offset) == 0
+            await until(world, "offsets_appended", offset + 1)
+        assert len(forgotten) == expected
+
+    play(scenario)
+
+
 def test_the_end_of_the_leadership_is_told() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()

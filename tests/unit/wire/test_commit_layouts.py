@@ -164,3 +164,27 @@ def test_no_more_is_kept_than_some_bytes_of_requests(monkeypatch: pytest.MonkeyP
     assert kept == [False] * 6 + [True] * 3
     monkeypatch.setattr(commit_layouts, "_REQUEST_BYTES_MAX", len(frames[0]) - 1)
     assert layouts.read(frames[-1]) is None
+
+
+def test_what_nobody_uses_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    layouts = CommitLayouts()
+    frames = [request(9, [("t", 0, "")], [(1, 1)], member_id=f"member-{n}") for n in range(6)]
+    for frame in frames[:4]:
+        keep(layouts, frame)
+    layouts.forget_unused()
+    used = layouts.read(frames[0])
+    keep(layouts, frames[4])
+    monkeypatch.setattr(commit_layouts, "_LAYOUTS_MAX", 5)
+    keep(layouts, frames[5])  # in the place of the one that was kept first, and is not used
+    kept = [layouts.read(frame) is layouts.read(frame) for frame in frames]
+    assert kept == [True, False, True, True, True, True]
+    for _ in range(3):
+        layouts.forget_unused()
+        assert layouts.read(frames[0]) is used
+    assert layouts.read(frames[2]) is not layouts.read(frames[2])
+    keep(layouts, frames[2])
+    layouts.forget_unused()
+    layouts.forget_unused()
+    monkeypatch.setattr(commit_layouts, "_REQUESTS_BYTES_MAX", len(frames[0]))
+    keep(layouts, frames[1])  # and their bytes do not count any more
+    assert layouts.read(frames[1]) is layouts.read(frames[1])
