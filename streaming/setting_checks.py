@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from streaming.class_checks import check_classes, refuse_alone
 from streaming.errors import ConfigurationError
 from streaming.setting_types import GSSAPI, OAUTHBEARER, PORT_MAX
 from streaming.settings import Settings
@@ -21,10 +20,8 @@ def check_together(settings: Settings) -> None:
     _check_tls(settings)
     _check_sasl(settings)
     _check_bearer(settings)
-    _check_login_classes(settings)
+    check_classes(settings)
     _check_kerberos(settings)
-    _check_rights(settings)
-    _check_policy(settings)
     _check_zookeeper(settings)
     _check_groups(settings)
     _check_recovery(settings)
@@ -72,7 +69,7 @@ def _check_hidden(settings: Settings) -> None:
 
 def _check_zookeeper(settings: Settings) -> None:
     if not settings.zookeeper_ssl_client_enable:
-        _refuse(
+        refuse_alone(
             {
                 "zookeeper.ssl.keystore.location": settings.zookeeper_ssl_keystore_location,
                 "zookeeper.ssl.truststore.location": settings.zookeeper_ssl_truststore_location,
@@ -104,7 +101,7 @@ def _check_sasl(settings: Settings) -> None:
             f" sasl.mechanism.inter.broker.protocol = {mechanism}, by which brokers come: add it"
         )
     if not mechanism:
-        _refuse(
+        refuse_alone(
             {
                 "connections.max.reauth.ms": settings.connections_max_reauth_ms,
                 "listener.security.protocol.map": _mapped_to(settings, "SASL_"),
@@ -120,7 +117,7 @@ def _check_bearer(settings: Settings) -> None:
     keys_url = settings.sasl_oauthbearer_jwks_endpoint_url
     token_url = settings.sasl_oauthbearer_token_endpoint_url
     if OAUTHBEARER not in settings.sasl_mechanisms:
-        _refuse(
+        refuse_alone(
             {
                 "sasl.oauthbearer.token.endpoint.url": token_url,
                 "sasl.oauthbearer.jwks.endpoint.url": keys_url,
@@ -145,29 +142,10 @@ def _check_bearer(settings: Settings) -> None:
         )
 
 
-def _check_login_classes(settings: Settings) -> None:
-    key, classes = "sasl.server.callback.handler", settings.login_classes
-    path = settings.sasl_server_callback_handler_class_path
-    for mechanism, name in classes.items():
-        if mechanism not in settings.sasl_mechanisms:
-            raise ConfigurationError(
-                f"{mechanism.lower()}.{key}.class = {name} is about {mechanism}, by which nobody"
-                " may come: add it to sasl.enabled.mechanisms, or leave this out"
-            )
-        _check_class_path(f"{mechanism.lower()}.{key}.class = {name}", f"{key}.class.path", path)
-    if not classes:
-        config = settings.sasl_server_callback_handler_config
-        _refuse(
-            {f"{key}.class.path": path, f"{key}.config": config},
-            "is about callback handlers of the brokers' own, of which there is none: set"
-            f" plain.{key}.class or oauthbearer.{key}.class to the brokers', or leave this out",
-        )
-
-
 def _check_kerberos(settings: Settings) -> None:
     if GSSAPI not in settings.sasl_mechanisms:
         rules = settings.sasl_kerberos_principal_to_local_rules
-        _refuse(
+        refuse_alone(
             {
                 "sasl.kerberos.service.name": settings.sasl_kerberos_service_name,
                 "sasl.kerberos.principal.to.local.rules": rules.replace("DEFAULT", ""),
@@ -175,55 +153,6 @@ def _check_kerberos(settings: Settings) -> None:
             "is about GSSAPI, by which nobody may come: add it to sasl.enabled.mechanisms, or leave"
             " this out",
         )
-
-
-def _check_policy(settings: Settings) -> None:
-    if settings.create_topic_policy_class_name:
-        given = f"create.topic.policy.class.name = {settings.create_topic_policy_class_name}"
-        path = settings.create_topic_policy_class_path
-        _check_class_path(given, "create.topic.policy.class.path", path)
-    else:
-        _refuse(
-            {
-                "create.topic.policy.class.path": settings.create_topic_policy_class_path,
-                "create.topic.policy.config": settings.create_topic_policy_config,
-            },
-            "is about a policy for new topics, of which there is none: set"
-            " create.topic.policy.class.name to the brokers', or leave this out",
-        )
-
-
-def _check_class_path(given: str, key: str, class_path: str) -> None:
-    """Raise ConfigurationError when the class that is given has no class path."""
-    if not class_path:
-        raise ConfigurationError(
-            f"{given} needs {key}: allowed is a class path with that class, what it needs, and"
-            " Kafka's own classes, such as /opt/classes/*:/opt/kafka/libs/*"
-        )
-
-
-def _check_rights(settings: Settings) -> None:
-    of_a_class: dict[str, object] = {
-        "authorizer.class.path": settings.authorizer_class_path,
-        "authorizer.config": settings.authorizer_config,
-    }
-    of_lists = {"allow.everyone.if.no.acl.found": settings.allow_everyone_if_no_acl_found}
-    name = settings.authorizer_class_name
-    if not name:
-        _refuse(
-            {"super.users": settings.super_users} | of_lists | of_a_class,
-            "is about rights, which are not checked: set authorizer.class.name to the brokers', or"
-            " leave this out",
-        )
-    elif settings.has_kafkas_authorizer:
-        _refuse(
-            of_a_class,
-            f"is about an authorizer of the brokers' own, and {name} is Kafka's: leave this out",
-        )
-    else:
-        _refuse(of_lists, f"is about Kafka's own authorizer: say it to {name} in authorizer.config")
-        given, path = f"authorizer.class.name = {name}", settings.authorizer_class_path
-        _check_class_path(given, "authorizer.class.path", path)
 
 
 def _mapped_to(settings: Settings, part: str) -> list[str]:
@@ -234,7 +163,7 @@ def _mapped_to(settings: Settings, part: str) -> list[str]:
 
 def _check_tls(settings: Settings) -> None:
     if not settings.ssl_keystore_location:
-        _refuse(
+        refuse_alone(
             {
                 "listener.security.protocol.map": _mapped_to(settings, "SSL"),
                 "ssl.truststore.location": settings.ssl_truststore_location,
@@ -242,13 +171,6 @@ def _check_tls(settings: Settings) -> None:
             "is about TLS, for which this node has no key: set ssl.keystore.location to a PEM file"
             " with one, or leave it empty",
         )
-
-
-def _refuse(given: Mapping[str, object], reason: str) -> None:
-    """Raise ConfigurationError for a key that is given, which says nothing without another one."""
-    for key, value in given.items():
-        if value:
-            raise ConfigurationError(f"{key} {reason}")
 
 
 def _check_groups(settings: Settings) -> None:

@@ -71,6 +71,7 @@ _SUPPORTED = r"(2\.[0-8]|3\.[0-9])"
 _N = "[1-9][0-9]*"
 PLAIN, OAUTHBEARER, GSSAPI = "PLAIN", "OAUTHBEARER", "GSSAPI"
 _MECHANISM = f"({PLAIN}|SCRAM-SHA-256|SCRAM-SHA-512|{OAUTHBEARER}|{GSSAPI})"
+KAFKAS_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 KAFKAS_AUTHORIZERS = frozenset(
     {"kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer"}
 )

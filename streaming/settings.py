@@ -17,6 +17,7 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.setting_types import (
     INT_MAX,
     KAFKAS_AUTHORIZERS,
+    KAFKAS_BUILDER,
     LONG_MAX,
     OAUTHBEARER,
     PLAIN,
@@ -152,6 +153,9 @@ class Settings(BaseModel):
     delegation_token_expiry_time_ms: PositiveLong
     allow_everyone_if_no_acl_found: bool
     ssl_principal_mapping_rules: PrincipalRules
+    principal_builder_class: Name
+    principal_builder_class_path: ClassPath
+    principal_builder_config: File
     max_connections: Positive
     connections_max_idle_ms: PositiveLong
     socket_request_max_bytes: Annotated[int, Field(ge=1_024, le=INT_MAX)]
@@ -255,6 +259,12 @@ class Settings(BaseModel):
             "java.security.krb5.conf": self.java_security_krb5_conf,
         }
         return tuple(f"-D{key}={file}" for key, file in files.items() if file)
+
+    @property
+    def has_own_builder(self) -> bool:
+        """Whether a principal builder of the brokers' own may be asked who clients are."""
+        name = self.principal_builder_class
+        return bool(name and (name != KAFKAS_BUILDER or self.principal_builder_config))
 
     @property
     def has_kafkas_authorizer(self) -> bool:

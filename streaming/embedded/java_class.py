@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,14 @@ class JavaClass:
     path: str
     config: Mapping[str, str]
     options: tuple[str, ...] = ()
+
+
+@functools.cache
+def shared_jvm(class_path: str, options: tuple[str, ...]) -> SmallJvm:
+    """Return the JVM of this process for all classes of one path, which know each other's objects
+    then, as in a broker.
+    """
+    return SmallJvm(["-Xmx512m", *options], class_path)
 
 
 class ClassUnusable(Exception):

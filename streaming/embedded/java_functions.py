@@ -6,6 +6,7 @@ slow. Method handles (java.lang.invoke) take the calls that are always the same 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
@@ -27,6 +28,8 @@ class JavaFunctions:
         self._invoke = self.packages.java.lang.invoke
         self._handles = self._invoke.MethodHandles
         self._lookup = self._handles.publicLookup()
+        self._proxy = self.packages.java.lang.reflect.Proxy
+        self._interface = functools.cache(self._as_interfaces)
         as_list = self.method("java.util.Arrays", "asList").asFixedArity()
         self._as_list = self.as_interface(FUNCTION, as_list)
 
@@ -81,21 +84,9 @@ class JavaFunctions:
 
     def answering(self, interface: str, values: Mapping[str, Any]) -> Any:
         """Return an object of an interface whose methods return values, by their names."""
-        known = self.packages.java.util.HashMap()
-        for name, value in values.items():
-            known.put(name, value)
-        value_of = self.method("java.util.Map", "get", of=known)
-        name_of = self.method("java.lang.reflect.Method", "getName")
-        by_method = self.after(value_of, 0, name_of)
-        anything = self.the_class("java.lang.Object")
-        for at, kind in ((0, anything), (2, self._array("java.lang.Object", ()).getClass())):
-            kinds = self._array("java.lang.Class", [kind])
-            by_method = self._handles.dropArguments(by_method, at, kinds)
-        handler = self.as_interface("java.lang.reflect.InvocationHandler", by_method)
-        found = self.the_class(interface)
-        interfaces = self._array("java.lang.Class", [found])
-        proxy = self.packages.java.lang.reflect.Proxy
-        return proxy.newProxyInstance(found.getClassLoader(), interfaces, handler)
+        proxies, handler_class, of_method = self._answering
+        handler = proxies.asInterfaceInstance(handler_class, of_method.bindTo(dict(values)))
+        return self._proxy.newProxyInstance(*self._interface(interface), handler)
 
     def mapped(self, operator: Any, texts: Sequence[str]) -> Any:
         """Return a list of what a UNARY_OPERATOR makes of each text, in a few calls."""
@@ -105,6 +96,25 @@ class JavaFunctions:
         found = self.packages.java.util.ArrayList(self._as_list.apply(parts))
         found.replaceAll(operator)
         return found
+
+    @functools.cached_property
+    def _answering(self) -> tuple[Any, Any, Any]:
+        """What makes an InvocationHandler, the class of it, and the function behind each: of a map,
+        an object, a method of its and arguments, it returns what the map has for its name.
+        """
+        name_of = self.method("java.lang.reflect.Method", "getName")
+        of_method = self.after(self.method("java.util.Map", "get"), 1, name_of)
+        anything = self.the_class("java.lang.Object")
+        for at, kind in ((1, anything), (3, self._array("java.lang.Object", ()).getClass())):
+            kinds = self._array("java.lang.Class", [kind])
+            of_method = self._handles.dropArguments(of_method, at, kinds)
+        handler_class = self.the_class("java.lang.reflect.InvocationHandler")
+        return self._invoke.MethodHandleProxies, handler_class, of_method
+
+    def _as_interfaces(self, name: str) -> tuple[Any, Any]:
+        """Return an interface's class loader, and an array of it."""
+        found = self.the_class(name)
+        return found.getClassLoader(), self._array("java.lang.Class", [found])
 
     def _array(self, class_name: str, values: Sequence[Any]) -> Any:
         return self._jvm.array(class_name, values)

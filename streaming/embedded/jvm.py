@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -35,6 +36,25 @@ class JavaException(Exception):
     def __init__(self, message: str, raised: Any) -> None:
         super().__init__(message)
         self.raised = raised
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptObject:
+    """An object of a JVM that is handed on and kept; the same as no other.
+
+    packages: of its JVM. Objects are known by their numbers, which each JVM counts anew.
+    """
+
+    packages: Any
+    java: Any
+
+    def of(self, packages: Any) -> Any:
+        """Return it for use in the JVM of these packages; raises JvmFailed if that is another one,
+        in which something else has its number.
+        """
+        if packages is not self.packages:
+            raise JvmFailed("a JVM of this process is gone, with what it knew of a client")
+        return self.java
 
 
 class SmallJvm:

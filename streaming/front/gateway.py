@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from pydantic import SecretStr
@@ -12,6 +12,7 @@ from streaming.front.delegation_tokens import ZkDelegationTokens
 from streaming.front.load_events import topics_have_ids
 from streaming.front.login_classes import java_logins
 from streaming.front.mutation_rates import ZkMutationRates
+from streaming.front.principal_builder import naming, principal_builder
 from streaming.front.rights import FrontRights
 from streaming.front.scram_credentials import ZkScramCredentials
 from streaming.front.topic_policy import topic_policy
@@ -32,7 +33,6 @@ from streaming.security.credentials import issuer_context, kerberos_acceptor, pl
 from streaming.security.identity import SaslServer
 from streaming.security.kerberos.names import name_rules
 from streaming.security.kerberos.server import GssServer
-from streaming.security.mapping_rules import MappingRule, mapping_rules
 from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
 from streaming.security.oauthbearer.signing_keys import SigningKeys
 from streaming.security.protocols import configured_listeners
@@ -94,7 +94,9 @@ def _further_mechanisms(settings: Settings, listener: str) -> dict[str, Callable
     if OAUTHBEARER in settings.sasl_mechanisms and OAUTHBEARER not in found:
         found[OAUTHBEARER] = partial(BearerServer, _token_validator(settings, listener))
     if GSSAPI in settings.sasl_mechanisms:
-        rules = name_rules(settings.sasl_kerberos_principal_to_local_rules)
+        rules = None  # a principal builder of the brokers' own is told the full name
+        if principal_builder(settings, listener) is None:
+            rules = name_rules(settings.sasl_kerberos_principal_to_local_rules)
         found[GSSAPI] = partial(GssServer, kerberos_acceptor(settings, listener), rules)
     return found
 
@@ -163,12 +165,6 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _rules(settings: Settings) -> Sequence[MappingRule] | None:
-    """Return what certificates' names stand for, None where nobody asks who shows one."""
-    asked = settings.authorizer_class_name or settings.has_delegation_tokens
-    return mapping_rules(settings.ssl_principal_mapping_rules) if asked else None
-
-
 class FrontGateway:
     """Starts the gateway on the listeners of gateway.listeners, or else on those brokers have.
 
@@ -216,7 +212,7 @@ class FrontGateway:
         )
         token_of = self._tokens.find if settings.has_delegation_tokens else None
         addresses = listener_addresses(settings, protocols, self._credentials.find, token_of)
-        gateway = Gateway(addresses, apis, limits, self._rights.rights, _rules(settings))
+        gateway = Gateway(addresses, apis, limits, self._rights.rights, naming(settings))
         await gateway.start()
         self._rights.start(gateway.endpoints())
         self._gateway = gateway

@@ -8,6 +8,7 @@ from pathlib import Path
 from streaming.embedded.java_class import ClassUnusable
 from streaming.errors import ConfigurationError
 from streaming.keyfiles.properties import read_properties
+from streaming.settings import Settings
 
 
 def properties(file: str) -> dict[str, str]:
@@ -15,6 +16,16 @@ def properties(file: str) -> dict[str, str]:
     ConfigurationError.
     """
     return read_properties(Path(file)) if file else {}
+
+
+def broker_properties(settings: Settings, file: str) -> dict[str, str]:
+    """Return what a class is configured with that wants a broker's properties: this node's, unless
+    a file says otherwise; raises ConfigurationError.
+    """
+    return {
+        "broker.id": str(settings.controller_id),
+        "zookeeper.connect": settings.zookeeper_connect,
+    } | properties(file)
 
 
 def check_class(check: Callable[[], None], given: str, allowed: str, path: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streaming.embedded.java_class import JavaClass
-from streaming.front.own_classes import check_class, properties
+from streaming.front.own_classes import broker_properties, check_class
 from streaming.front.zk_acls import ZkAcls
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.serving import Rights
@@ -64,10 +64,8 @@ def java_authorizer(settings: Settings) -> JavaAuthorizer | None:
         return None
     config = {
         "authorizer.class.name": name,
-        "broker.id": str(settings.controller_id),
         "super.users": settings.super_users,
-        "zookeeper.connect": settings.zookeeper_connect,
-    } | properties(settings.authorizer_config)
+    } | broker_properties(settings, settings.authorizer_config)
     class_ = JavaClass(name, settings.authorizer_class_path, config, settings.jvm_options)
     return JavaAuthorizer(class_, settings.super_user_principals)
 

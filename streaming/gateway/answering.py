@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from streaming.gateway.calls import Answer, Apis, BoundListener, Call, Mute
+from streaming.gateway.calls import Answer, Apis, BoundListener, Call, Mute, Served
 from streaming.gateway.versions import unsupported_version_response
 from streaming.security.acls import Client
 from streaming.security.principals import STRANGER
@@ -32,6 +32,25 @@ async def apart(frame_bytes: int, work: Callable[[], T]) -> T:
     if frame_bytes <= SHORT_FRAME_BYTES:
         return work()
     return await asyncio.get_running_loop().run_in_executor(_LONG_FRAMES, work)
+
+
+async def answered_in_turn(served: Served, request_frame: bytes, client_host: str) -> bytes:
+    """Return the answer to a request that was not tried before: at once, without a task, or in one;
+    raises as `Served`.
+    """
+    api_key = int.from_bytes(request_frame[:2], "big")
+    answer = served.at_once(api_key, request_frame)
+    if answer is not None:
+        return answer
+    answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def take(answer: bytes) -> None:
+        if not answered.done():  # whoever asked may be gone
+            answered.set_result(answer)
+
+    if served.try_answer(api_key, request_frame, client_host, take):
+        return await answered
+    return await served.answer(request_frame)
 
 
 class Answering:

@@ -59,9 +59,11 @@ class Login:
     as the session lasts: a client may say again in time who it is, and has to be the same.
     """
 
-    def __init__(self, answering: Served, sasl: Sasl, serve: Callable[[Identity], Served]) -> None:
+    def __init__(
+        self, answering: Served, sasl: Sasl, serve: Callable[[str, Identity], Served]
+    ) -> None:
         """Take what answers ApiVersions, how clients say who they are, and what returns what
-        answers one of them.
+        answers one who came by a mechanism.
         """
         self._answering = answering
         self._sasl = sasl
@@ -177,7 +179,7 @@ class Login:
         if before is not None and before.principal != identity.principal:
             raise Refused(f"{before.principal} has become {identity.principal}")
         self._identity = identity
-        self._answering = self._serve(identity)
+        self._answering = self._serve(self._mechanism, identity)
         self._stage = _Stage.KNOWN
         session_ms = self._sasl.session_ms(identity, wall_clock_ms())
         if session_ms is None:

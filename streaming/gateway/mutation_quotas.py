@@ -22,7 +22,6 @@ from streaming.setting_types import INT_MAX
 logger = logging.getLogger(__name__)
 
 _KEPT_MAX = 1_000
-_USER = "User:"
 
 Entity: TypeAlias = tuple[str, str]
 """Who shares a bucket: a user and a client id, "" for whichever."""
@@ -168,7 +167,7 @@ class MutationQuotas:
         """Return what a request may do; strict_since: from which version on it knows that it may be
         refused.
         """
-        user = call.client.principal.removeprefix(_USER)
+        user = call.client.principal.partition(":")[2]
         rate = await self._rates.rate(user, call.header.client_id or "")
         if rate is None:
             return Unlimited()

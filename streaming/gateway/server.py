@@ -18,7 +18,7 @@ from streaming.gateway.connection import Connection, Limits
 from streaming.gateway.handshake import Handshake, bound_tls_buffers
 from streaming.gateway.serving import Rights, Serving
 from streaming.preflight import bind_failure
-from streaming.security.mapping_rules import MappingRule
+from streaming.security.newcomers import KAFKAS_NAMING, Naming
 from streaming.security.sasl_server import Sasl
 from streaming.wire.endpoints import Endpoint, SecurityProtocol, protocol_of
 
@@ -69,15 +69,14 @@ class Gateway:
         apis: Apis,
         limits: Limits,
         rights: Rights | None = None,
-        rules: Sequence[MappingRule] | None = None,
+        naming: Naming = KAFKAS_NAMING,
     ) -> None:
         """Take where to listen, what to serve, what a client may take, what it may ask (without
-        rights everything), and what certificates' names stand for, where that makes a difference;
-        `start` binds.
+        rights everything), and how it is found out who it is; `start` binds.
         """
         self._listeners = listeners
         self._rights = rights
-        self._rules = rules
+        self._naming = naming
         self._apis = apis
         self._limits = limits
         self._bound: list[Endpoint] = []
@@ -104,7 +103,7 @@ class Gateway:
         port = sock.getsockname()[1]
         bound = BoundListener(listener.name, advertised, port)
         answering = Answering(bound, self._apis, self.counters)
-        serving = Serving(answering, listener.sasl, self._rights, self._rules, self.counters)
+        serving = Serving(answering, listener.sasl, self._rights, self._naming, self.counters)
 
         def connection() -> Connection:
             return Connection(serving, self._limits, self.counters, self._admission)

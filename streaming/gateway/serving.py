@@ -6,25 +6,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from streaming.gateway.answering import Answering
 from streaming.gateway.calls import BoundListener, Mute, NotAuthenticated, NotReady, Served
+from streaming.gateway.introduction import Introduction
 from streaming.gateway.login import Login
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.rights.guard import Guard
 from streaming.security.acls import Client
 from streaming.security.authorizer import Authorizer
-from streaming.security.identity import Identity
-from streaming.security.mapping_rules import MappingRule
-from streaming.security.principals import (
-    ANONYMOUS,
-    NoPrincipal,
-    certified_principal,
-    java_address,
-)
+from streaming.security.identity import Identity, Refused
+from streaming.security.newcomers import Naming, Newcomer
+from streaming.security.principals import java_address
 from streaming.security.sasl_server import Sasl
+from streaming.wire.endpoints import protocol_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +40,17 @@ class Serving:
         answering: Answering,
         sasl: Sasl | None,
         rights: Rights | None,
-        rules: Sequence[MappingRule] | None,
+        naming: Naming,
         counters: Counter[str],
     ) -> None:
-        """sasl: how clients say who they are; rights: None when all may ask everything; rules: what
-        certificates' names stand for, None when it makes no difference.
+        """sasl: how clients say who they are; rights: None when all may ask everything; naming: how
+        it is found out who clients are.
         """
         self._answering = answering
         self._sasl = sasl
         self._rights = rights
-        self._rules = rules
+        self._naming = naming
+        self._builder = naming.builder_of(answering.listener.name)
         self._counters = counters
 
     @property
@@ -64,16 +62,30 @@ class Serving:
         """Return what answers a new connection; mute: what keeps it quiet. Raises NotAuthenticated,
         NotReady while it is not known what clients may ask.
         """
-        host = java_address((transport.get_extra_info("peername") or ("?",))[0])
+        tls = transport.get_extra_info("ssl_object")
+        newcomer = Newcomer(
+            host=java_address((transport.get_extra_info("peername") or ("?",))[0]),
+            listener=self.listener.name,
+            protocol=protocol_of(tls=tls is not None, sasl=self._sasl is not None),
+            certificate=None if tls is None else tls.getpeercert(binary_form=True),
+        )
         if self._sasl is None:
-            principal = self._certified(transport)
-            client = Client(principal, host, proven=principal != ANONYMOUS)
-            return self._to_client(client, mute)
+            return self._to_newcomer(newcomer, mute)
 
-        def to_identified(found: Identity) -> Served:
-            return self._to_client(Client(found.principal, host, proven=not found.by_token), mute)
+        def to_identified(mechanism: str, identity: Identity) -> Served:
+            known = replace(newcomer, mechanism=mechanism, identity=identity)
+            return self._to_newcomer(known, mute)
 
         return Login(self._answering, self._sasl, to_identified)
+
+    def _to_newcomer(self, newcomer: Newcomer, mute: Mute) -> Served:
+        serve = partial(self._to_client, mute=mute)
+        if self._builder is not None:
+            return Introduction(self._answering, partial(self._builder.client, newcomer), serve)
+        try:
+            return serve(self._naming.client(newcomer))
+        except Refused as refused:
+            raise NotAuthenticated(str(refused)) from refused
 
     def _to_client(self, client: Client, mute: Mute) -> Served:
         answering, rights = self._answering.to(client, mute), self._rights
@@ -82,14 +94,3 @@ class Serving:
         if not rights.authorizer.ready:  # who is refused now might not come again
             raise NotReady("access control lists are not read yet")
         return Guard(answering, client, rights.authorizer, rights.view, self._counters)
-
-    def _certified(self, transport: asyncio.Transport) -> str:
-        """Return who showed a certificate, if somebody did."""
-        tls = transport.get_extra_info("ssl_object")
-        certificate = None if tls is None else tls.getpeercert(binary_form=True)
-        if certificate is None or self._rules is None:
-            return ANONYMOUS
-        try:
-            return certified_principal(certificate, self._rules)
-        except NoPrincipal as error:
-            raise NotAuthenticated(str(error)) from error

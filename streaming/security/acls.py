@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from types import MappingProxyType
 
+from streaming.embedded.jvm import KeptObject
+
 ANY = "*"
 _EVERYBODY = "User:*"
 
@@ -86,12 +88,14 @@ class Client:
     """Who asks: a principal such as User:alice, and the address that it asks from.
 
     proven: whether it has said itself who it is, by a password or a certificate, and not somebody
-    else by giving it a delegation token.
+    else by giving it a delegation token. java_principal: what a builder of the brokers' own made of
+    it, for an authorizer in the same JVM; None where none did.
     """
 
     principal: str
     host: str
     proven: bool = False
+    java_principal: KeptObject | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from streaming.embedded.jvm import KeptObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,11 +13,18 @@ class Identity:
     """Who somebody turned out to be: a principal such as User:alice.
 
     by_token: by a delegation token of its. end_ms: until when, by the wall clock, None for ever.
+    java_server: the SaslServer of Java's that found it out, in a JVM, None where none did.
     """
 
     principal: str
     by_token: bool = False
     end_ms: int | None = None
+    java_server: KeptObject | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def authorization_id(self) -> str:
+        """Under which name it came (SaslServer.getAuthorizationID)."""
+        return self.principal.partition(":")[2]
 
 
 class Refused(Exception):

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from streaming.embedded.java_class import JavaClass, MadeOf
-from streaming.embedded.jvm import JavaException, JvmFailed, SmallJvm, asked
+from streaming.embedded.java_class import JavaClass, MadeOf, shared_jvm
+from streaming.embedded.jvm import JavaException, JvmFailed, asked
 from streaming.security.acls import Client
 from streaming.security.authorizer import AuthorizerFailed, Inquiry, Right
 from streaming.security.started_authorizer import (
@@ -33,7 +33,7 @@ class JavaAuthorizer:
         """super_users: principals that it is not asked about."""
         self._class = class_
         self._super_users = frozenset(super_users)
-        self._jvm = SmallJvm(["-Xmx512m", *class_.options], class_.path)
+        self._jvm = shared_jvm(class_.path, class_.options)
         self._threads = ThreadPoolExecutor(_THREADS, "authorizer")
         self._server: ServerInfo | None = None
         self._asking = MadeOf(self._jvm, class_.name, AUTHORIZER, self._started)

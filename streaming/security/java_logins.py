@@ -5,14 +5,15 @@ behind Kafka's own server side of a mechanism (KIP-86, SaslServerAuthenticator).
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from streaming.embedded.java_class import JavaClass, MadeOf
-from streaming.embedded.jvm import JavaException, JvmFailed, SmallJvm, asked
+from streaming.embedded.java_class import JavaClass, MadeOf, shared_jvm
+from streaming.embedded.jvm import JavaException, JvmFailed, KeptObject, asked
+from streaming.security.broker_configs import broker_configs
 from streaming.security.identity import Identity, Refused, Undecided
 from streaming.security.principals import user_principal
 
@@ -22,25 +23,20 @@ _LIFETIME = "CREDENTIAL.LIFETIME.MS"
 _THREADS = ThreadPoolExecutor(4, "java-logins")
 
 
-@functools.cache
-def _shared_jvm(class_path: str, options: tuple[str, ...]) -> SmallJvm:
-    return SmallJvm(["-Xmx256m", *options], class_path)
-
-
 class JavaLogins:
     """Has one callback handler for one mechanism of one listener."""
 
     def __init__(self, class_: JavaClass, listener: str, mechanism: str) -> None:
-        """class_: in one JVM with all others of its path and options."""
+        """class_: its config is a broker's properties."""
         self._class = class_
         self._listener = listener
         self._mechanism = mechanism
-        self._jvm = _shared_jvm(class_.path, class_.options)
-        self._handler = MadeOf(self._jvm, class_.name, HANDLER, self._configured)
+        self._jvm = shared_jvm(class_.path, class_.options)
+        self._servers = MadeOf(self._jvm, class_.name, HANDLER, self._configured)
 
     def check(self) -> None:
         """Make and configure the handler now; raises ClassUnusable."""
-        self._handler.check()
+        self._servers.check()
 
     def close(self) -> None:
         """End the JVM, which otherwise ends with this process; who asks again has another one."""
@@ -50,17 +46,18 @@ class JavaLogins:
         """Return what finds out who one client is."""
         return JavaServer(self)
 
-    def java_server(self) -> Any:
+    def java_server(self) -> KeptObject:
         """Return Java's, of Kafka's own class; to be called `with asked()`."""
-        handler, packages = self._handler.get(), self._jvm.packages()
-        create = packages.javax.security.sasl.Sasl.createSaslServer
-        made = create(self._mechanism, "kafka", self._listener, dict(self._class.config), handler)
+        packages, create = self._servers.get()
+        made = create()
         if made is None:
             raise JvmFailed(f"Kafka's classes have no server for {self._mechanism}")
-        return made
+        return KeptObject(packages, made)
 
-    def _configured(self, handler: Any) -> Any:
-        packages, config = self._jvm.packages(), dict(self._class.config)
+    def _configured(self, handler: Any) -> tuple[Any, Callable[[], Any]]:
+        """Return a JVM's packages, and what makes one server after the other in it."""
+        packages = self._jvm.packages()
+        config = broker_configs(self._jvm, self._class.config, self._listener)
         kafka = packages.org.apache.kafka.common
         load = kafka.security.JaasContext.loadServerContext
         context = load(kafka.network.ListenerName(self._listener), self._mechanism, config)
@@ -68,7 +65,8 @@ class JavaLogins:
         for entry in entries:  # whose login modules bring Kafka's servers along
             packages.java.lang.Class.forName(entry.getLoginModuleName())
         handler.configure(config, self._mechanism, entries)
-        return handler
+        create = packages.javax.security.sasl.Sasl.createSaslServer
+        return packages, partial(create, self._mechanism, "kafka", self._listener, config, handler)
 
 
 class JavaServer:
@@ -76,7 +74,7 @@ class JavaServer:
 
     def __init__(self, logins: JavaLogins) -> None:
         self._logins = logins
-        self._server: Any = None
+        self._server: KeptObject | None = None
         self.identity: Identity | None = None
 
     async def respond(self, token: bytes) -> bytes:
@@ -88,11 +86,14 @@ class JavaServer:
         with _judging():
             if self._server is None:
                 self._server = self._logins.java_server()
-            answer = bytes(self._server.evaluateResponse(token) or b"")
-            if self._server.isComplete():
-                end_ms = self._server.getNegotiatedProperty(_LIFETIME)
-                name = str(self._server.getAuthorizationID())
-                self.identity = Identity(user_principal(name), end_ms=end_ms)
+            server = self._server.java
+            answer = bytes(server.evaluateResponse(token) or b"")
+            if server.isComplete():
+                end_ms = server.getNegotiatedProperty(_LIFETIME)
+                name = str(server.getAuthorizationID())
+                self.identity = Identity(
+                    user_principal(name), end_ms=end_ms, java_server=self._server
+                )
             return answer
 
 

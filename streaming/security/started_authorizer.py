@@ -140,12 +140,10 @@ class StartedAuthorizer:
             api_version,
             client_id,
         )
-        principal = kafka.security.auth.KafkaPrincipal(*client.principal.split(":", 1))
-        principal.tokenAuthenticated(not client.proven and client.principal != ANONYMOUS)
         values = [
             "",
             self._packages.java.net.InetAddress.getByName(client.host),
-            principal,
+            self._principal(client),
             kafka.network.ListenerName(listener),
             self._protocol(self._protocols[listener]),
         ]
@@ -155,6 +153,16 @@ class StartedAuthorizer:
         if more:
             values += [kafka.network.ClientInformation.EMPTY, False][:more]
         return functions.after(functions.with_values(context, 1, *values), 0, header)
+
+    def _principal(self, client: Client) -> Any:
+        """Return the one that a builder made, which may say more than a name, or else one of
+        Kafka's own.
+        """
+        if client.java_principal is not None:
+            return client.java_principal.of(self._packages)
+        principal = self._kafka.security.auth.KafkaPrincipal(*client.principal.split(":", 1))
+        principal.tokenAuthenticated(not client.proven and client.principal != ANONYMOUS)
+        return principal
 
     def _make_action(self, alike: Alike) -> Any:
         """Return what makes an Action of a resource's name."""

@@ -10,6 +10,7 @@ from rich.console import Console
 from streaming.embedded.java import find_java
 from streaming.errors import ConfigurationError
 from streaming.front.login_classes import check_login_classes
+from streaming.front.principal_builder import check_principal_builder
 from streaming.front.rights import check_authorizer
 from streaming.front.topic_policy import check_topic_policy
 from streaming.log.writer_lock import WriterLock
@@ -46,6 +47,7 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
     check_topic_policy(settings)
     check_authorizer(settings)
     check_login_classes(settings)
+    check_principal_builder(settings)
     check_log_clusters(settings.event_log_url, settings.decision_stream_url)
     if not standby:  # the one that it waits for may have the ports
         for port in gateway_ports(settings, len(settings.gateway_listener_names) or 1):

@@ -41,9 +41,13 @@ OF_CONFIGS = {
 
 
 class Grant:
-    """Gives and takes rights with Kafka's own tool, at the gateway."""
+    """Gives and takes rights with Kafka's own tool, at the gateway.
 
-    def __init__(self, named: Named, folder: Path) -> None:
+    kind: of the principals of who logs in.
+    """
+
+    def __init__(self, named: Named, folder: Path, kind: str = "User") -> None:
+        self.kind = kind
         self._named, self._folder = named, folder
         self._tools = KafkaTools(NEW, ["--bootstrap-server", gateway(named.cluster)], folder)
         self._root = named.java(CLUSTER, HUSH)
@@ -92,11 +96,12 @@ def permits_as_brokers_do(named: Named, grant: Grant) -> None:
     """
     for topic in ("seen", "written-1", "written-2", "secret"):
         grant.topic(topic)
-    bob = ("--allow-principal", f"User:{BOB}")
+    principal = f"{grant.kind}:{BOB}"
+    bob = ("--allow-principal", principal)
     grant(*bob, "--operation", "Read", "--topic", "seen")
     written = ("--resource-pattern-type", "prefixed", "--topic", "written-")
     grant(*bob, "--operation", "Write", "--operation", "AlterConfigs", *written)
-    grant("--deny-principal", f"User:{BOB}", "--operation", "All", "--topic", "written-2")
+    grant("--deny-principal", principal, "--operation", "All", "--topic", "written-2")
     grant(*bob, "--operation", "Describe", "--group", "g")
     grant(*bob, "--operation", "Alter", "--cluster")
     user = User(named, BOB, BUILD)

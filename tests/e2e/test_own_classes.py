@@ -1,5 +1,5 @@
-"""Three real brokers with an authorizer and a callback handler for PLAIN of their own: the gateway
-asks the same classes.
+"""Three real brokers with an authorizer, a principal builder and a callback handler for PLAIN of
+their own: the gateway asks the same classes.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from tests.e2e.granting import (
     BOB,
     BUILD,
     EVE,
-    SUPER_USERS,
     TEMPT,
     Grant,
     permits_as_brokers_do,
     refuses_as_brokers_do,
 )
-from tests.e2e.named_cluster import ALICE, WONDER, Named, named_cluster
+from tests.e2e.named_cluster import ALICE, CLUSTER, WONDER, Named, named_cluster
 from tests.e2e.securing import SECURED, gateway, read_in_turns
 from tests.fixtures.certificates import Authority
-from tests.fixtures.jars_of_tests import AUTHORIZER, LOGINS, USERS, jars_of_tests
+from tests.fixtures.jars_of_tests import AUTHORIZER, BY_LOGIN, LOGINS, USERS, jars_of_tests
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -33,6 +32,8 @@ pytestmark = [
 ]
 
 HANDLER = "plain.sasl.server.callback.handler.class"
+KIND = "Group"
+"""Of the principals that the builder makes of who logs in."""
 
 
 @pytest.fixture
@@ -43,7 +44,9 @@ def named(tmp_path: Path) -> Iterator[Named]:
     rights = {
         "authorizer.class.name": AUTHORIZER,
         "authorizer.class.path": f"{jars}/*",
-        "super.users": SUPER_USERS,
+        "super.users": f"{KIND}:{CLUSTER};User:ANONYMOUS",
+        "principal.builder.class": BY_LOGIN,
+        "principal.builder.class.path": f"{jars}/*",
         HANDLER: LOGINS,
         "sasl.server.callback.handler.class.path": f"{jars}/*",
     }
@@ -57,12 +60,12 @@ def named(tmp_path: Path) -> Iterator[Named]:
 
 def test_who_asks_hears_what_a_broker_says(named: Named, tmp_path: Path) -> None:
     refuses_as_brokers_do(named)
-    grant = Grant(named, tmp_path)
+    grant = Grant(named, tmp_path, KIND)
     permits_as_brokers_do(named, grant)
     topic = "read"
     grant.topic(topic)
     ((user, password), *_) = USERS.items()
-    allowed = ("--allow-principal", f"User:{user}", "--operation", "Read")
+    allowed = ("--allow-principal", f"{KIND}:{user}", "--operation", "Read")
     grant(*allowed, "--operation", "Write", "--topic", topic)
     grant(*allowed, "--group", "of-read")
     read_in_turns(named.cluster, topic, named.python(user=user, password=password))

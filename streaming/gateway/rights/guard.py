@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from streaming.gateway.answering import SHORT_FRAME_BYTES, apart
+from streaming.gateway.answering import SHORT_FRAME_BYTES, answered_in_turn, apart
 from streaming.gateway.calls import Answer, BoundListener, NotReady, Served
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.rights.asked import Amended, Asked, Refused, Verdict
@@ -128,26 +127,9 @@ class Guard:
             case Amended():
                 return await self._amended(asked, verdict)
             case None if was_open and api_key in _ANSWERED_WITHOUT_TASK:
-                return await self._without_task(api_key, request_frame)
+                return await answered_in_turn(self._served, request_frame, self._client_host)
             case None:
                 return await self._served.answer(request_frame)
-
-    async def _without_task(self, api_key: int, request_frame: bytes) -> bytes:
-        """Have a request answered that nothing else answers, now that it is known that it may be
-        asked.
-        """
-        answer = self._served.at_once(api_key, request_frame)
-        if answer is not None:
-            return answer
-        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-
-        def take(answer: bytes) -> None:
-            if not answered.done():  # whoever asked may be gone
-                answered.set_result(answer)
-
-        if self._served.try_answer(api_key, request_frame, self._client_host, take):
-            return await answered
-        return await self._served.answer(request_frame)
 
     def _judge(self, request_frame: bytes) -> _Judged:
         """Judge a request; a long one on another thread, as names are looked up in the image and

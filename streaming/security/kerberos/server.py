@@ -22,8 +22,8 @@ class GssServer:
     (SaslServerCallbackHandler): the ticket's counts.
     """
 
-    def __init__(self, jgss: Jgss, rules: Sequence[NameRule]) -> None:
-        """rules: what principals are called here."""
+    def __init__(self, jgss: Jgss, rules: Sequence[NameRule] | None) -> None:
+        """rules: what principals are called here; None: by their full names."""
         self._jgss = jgss
         self._rules = rules
         self.identity: Identity | None = None
@@ -55,6 +55,8 @@ class GssServer:
             yield said
         if not takes_no_layer(context.unwrap((yield context.wrap(NO_LAYER)))):
             raise Refused("the client wants what follows to be signed or sealed")
-        name = short_name(self._rules, context.initiator, self._jgss.default_realm)
+        name = context.initiator
+        if self._rules is not None:
+            name = short_name(self._rules, name, self._jgss.default_realm)
         self.identity = Identity(user_principal(name))
         yield b""

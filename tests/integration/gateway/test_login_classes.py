@@ -17,10 +17,12 @@ from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from tests.fixtures.jaas import jaas_file
 from tests.fixtures.jars_of_tests import LOGINS, USERS, jars_of_tests
+from tests.fixtures.token_issuer import TokenIssuer
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 HANDLER = "plain.sasl.server.callback.handler.class"
+VALIDATOR = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 UNSECURED = (
     "org.apache.kafka.common.security.oauthbearer.internals.unsecured"
     ".OAuthBearerUnsecuredValidatorCallbackHandler"
@@ -124,14 +126,29 @@ def test_without_a_jvm_nothing_is_decided(
         come(logins, "plain-user", "any")
 
 
-def test_properties_of_the_listener_count_before_others(folder: Path, tmp_path: Path) -> None:
+def test_a_handler_is_configured_as_in_a_broker(folder: Path, tmp_path: Path) -> None:
+    """Kafka's own for tokens: its numbers are numbers, and those of the listener count."""
+    jaas = jaas_file(folder / "validated.jaas", {"KafkaServer": {"OAuthBearerLoginModule": {}}})
     file = tmp_path / "server.properties"
-    file.write_text("acme.url=a\nacme.realm=r\nlistener.name.internal.acme.url=b\n")
-    given = settings(folder, f"sasl.server.callback.handler.config={file}")
-    for listener, url in (("INTERNAL", "b"), ("OTHER", "a")):
-        config = java_logins(given, listener)["PLAIN"]._class.config
-        assert (config["acme.url"], config["acme.realm"]) == (url, "r")
-    assert java_logins(given, "INTERNAL").keys() == {"PLAIN"}
+    with TokenIssuer() as issuer:
+        file.write_text(
+            "sasl.oauthbearer.jwks.endpoint.url=http://127.0.0.1:1/keys\n"
+            f"listener.name.internal.sasl.oauthbearer.jwks.endpoint.url={issuer.keys_url}\n"
+            "sasl.oauthbearer.clock.skew.seconds=20\n"
+        )
+        given = [
+            f"oauthbearer.{HANDLER.partition('.')[2]}={VALIDATOR}",
+            "sasl.enabled.mechanisms=PLAIN,OAUTHBEARER",
+            f"java.security.auth.login.config={jaas}",
+            f"sasl.server.callback.handler.config={file}",
+        ]
+        logins = java_logins(settings(folder, *given), "INTERNAL")["OAUTHBEARER"]
+        just_ended = int(time.time()) - 5
+        for ends in ({}, {"exp": just_ended, "iat": just_ended - 600}):
+            server = logins.server()
+            said = f"n,,\x01auth=Bearer {issuer.token('alice', **ends)}\x01\x01"
+            assert asyncio.run(server.respond(said.encode())) == b""
+            assert server.identity is not None and server.identity.principal == "User:alice"
 
 
 @pytest.mark.parametrize(

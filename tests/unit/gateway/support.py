@@ -30,6 +30,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.security.authorizer import Authorizer
 from streaming.security.delegation_tokens import DelegationToken
 from streaming.security.mapping_rules import mapping_rules
+from streaming.security.newcomers import Naming, PrincipalBuilder
 from streaming.wire.frames import FrameSplitter, frame
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
@@ -351,16 +352,18 @@ async def running(
     authorizer: Authorizer | None = None,
     *,
     rules: str = "DEFAULT",
+    builder: PrincipalBuilder | None = None,
     token_terms: TokenTerms = TERMS,
     **more: Any,
 ) -> AsyncIterator[Rig]:
-    """A gateway with all APIs in front of a fresh FakeCluster; rules: of certificates' names; more:
-    of what the node is told about itself.
+    """A gateway with all APIs in front of a fresh FakeCluster; rules: of certificates' names;
+    builder: of principals, instead of them; more: of what the node is told about itself.
     """
     cluster = FakeCluster()
     apis = build_apis(cluster, cluster, node_config(cluster, defaults, token_terms, **more))
     rights = None if authorizer is None else Rights(authorizer, cluster)
-    gateway = Gateway(listeners, apis, limits or Limits(), rights, mapping_rules(rules))
+    naming = Naming(mapping_rules(rules), lambda _: builder)
+    gateway = Gateway(listeners, apis, limits or Limits(), rights, naming)
     await gateway.start()
     asyncio.get_running_loop().getaddrinfo = _no_such_host
     rig = Rig(cluster, gateway)

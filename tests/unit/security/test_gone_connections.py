@@ -13,11 +13,13 @@ from streaming.gateway.calls import Call, HangUp
 from streaming.gateway.connection import Connection, Limits
 from streaming.gateway.handshake import Handshake
 from streaming.security.connector import Connector
+from streaming.security.identity import Refused
 from streaming.wire.apis import ApiKey
 from streaming.wire.schema_codec import Body
 from tests.fixtures.waiting import wait_on_loop
 from tests.unit.gateway.support import Client, Rig, with_gateway
 from tests.unit.security.support import ALL_TOPICS, Files, metadata, secured
+from tests.unit.security.test_builders import Builder, built
 from tests.unit.security.test_delegation_tokens import World, with_tokens
 
 GONE_S = 20.0
@@ -97,6 +99,21 @@ def test_whose_request_fails_in_a_future_of_a_handler() -> None:
         await all_are_gone()
 
     with_gateway(scenario)
+
+
+def test_who_has_a_name_by_a_builder_and_who_has_none() -> None:
+    builder = Builder()
+
+    async def scenario(rig: Rig) -> None:
+        client = await answered(rig)
+        await client.close()
+        builder.fails = Refused
+        client = await rig.client()
+        client.write(ApiKey.METADATA, 12, ALL_TOPICS)
+        await client.wait_closed()
+        await all_are_gone()
+
+    built(scenario, builder)
 
 
 def test_who_does_not_read() -> None:

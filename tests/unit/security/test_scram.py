@@ -38,7 +38,7 @@ class Fast:
 def login_to(sasl: Sasl) -> Login:
     """A login in front of who answers at once."""
     fast: Any = Fast()
-    return Login(fast, sasl, lambda _: fast)
+    return Login(fast, sasl, lambda *_: fast)
 
 
 async def away(mechanism: str, user: str) -> ScramCredential | None:
