@@ -46,6 +46,7 @@ SETTINGS = (
     "groups.takeover.enable=true",
     "group.initial.rebalance.delay.ms=0",
     "log.retention.ms=60000",
+    "event.log.segment.bytes=65536",
 )
 _ASK_MS = 60_000
 _MEMBER_S = 4.0
