@@ -16,6 +16,7 @@ from streaming.commands.demo import demo
 from streaming.commands.diff import diff
 from streaming.commands.explain import explain
 from streaming.commands.frame import run_framed
+from streaming.commands.migration import migration
 from streaming.commands.prepare import prepare
 from streaming.commands.rehearse import rehearse
 from streaming.commands.replay import replay
@@ -47,6 +48,7 @@ app.command()(tap)
 app.command()(explain)
 app.command()(shadow)
 app.command()(verify)
+app.command()(migration)
 app.command()(replay)
 app.command()(diff)
 app.command()(rehearse)

@@ -90,7 +90,7 @@ class Broker:
         for (topic, partition), held in some:
             said = {"partition_index": partition, "current_leader_epoch": held.leader_epoch}
             topics.setdefault(topic, []).append(said | {"timestamp": LATEST})
-        answer = await self._ask(
+        answer = await self.ask(
             ApiKey.LIST_OFFSETS,
             {
                 "replica_id": who,
@@ -109,7 +109,7 @@ class Broker:
         """Return the folder of each replica on its disks, and the disks that failed, with the
         reason. Copies that are to move to another disk are not told.
         """
-        answer = await self._ask(ApiKey.DESCRIBE_LOG_DIRS, {"topics": None})
+        answer = await self.ask(ApiKey.DESCRIBE_LOG_DIRS, {"topics": None})
         disks = answer["results"]
         if not disks:  # before version 3 it does not say that we may not ask
             self.refused.append(f"its disks: {_MAY_NOT_ASK} (DESCRIBE on the cluster)")
@@ -130,9 +130,9 @@ class Broker:
             "include_cluster_authorized_operations": False,
             "include_topic_authorized_operations": False,
         }
-        return await self._ask(ApiKey.METADATA, body, _METADATA_LEADER_EPOCHS)
+        return await self.ask(ApiKey.METADATA, body, _METADATA_LEADER_EPOCHS)
 
-    async def _ask(self, api: ApiKey, body: Body, since: int = 0) -> Body:
+    async def ask(self, api: ApiKey, body: Body, since: int = 0) -> Body:
         """Return the answer to a question; since: the oldest version that will do."""
         version = self.versions.at_most(api, APIS[api].max_version)
         if version < since:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from streaming.image.announced_leader import announced_epoch, is_announced_as_ours
@@ -43,11 +43,12 @@ class Leadership(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A topic: its id, None if it has none, and its partitions, None for one that never had a
-    leader: no broker was told of it.
+    leader: no broker was told of it. assigned: replicas by partition, as ZooKeeper has them.
     """
 
     topic_id: str | None
     partitions: Mapping[int, Leadership | None]
+    assigned: Mapping[int, Sequence[int]] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Cluster:
             partition: held and _announced(held, node_id)
             for partition, held in topic.partitions.items()
         }
-        return replace(self, topics={**self.topics, GROUP_TOPIC: Topic(topic.topic_id, told)})
+        return replace(self, topics={**self.topics, GROUP_TOPIC: replace(topic, partitions=told)})
 
 
 def _announced(held: Leadership, node_id: int) -> Leadership:
@@ -164,4 +165,7 @@ def _with_states(
         in_sync = tuple(sorted(one for one in isr if one >= 0))
         state = Leadership(leader, leader_epoch, in_sync, replicas) if present else None
         held[name][partition] = state
-    return {name: Topic(topics[name].topic_id, of_topic) for name, of_topic in held.items()}
+    return {
+        name: Topic(topics[name].topic_id, of_topic, topics[name].replicas)
+        for name, of_topic in held.items()
+    }

@@ -16,7 +16,9 @@ from kafka import KafkaAdminClient, TopicPartition
 from streaming.demo.cluster import BROKERS, PARTITIONS, TOPIC, DemoCluster
 from streaming.demo.steps import OURS, STORY
 from streaming.embedded.broker import KafkaBroker
-from streaming.embedded.ports import LOOPBACK, free_ports
+from streaming.migration.findings import Weight
+from streaming.migration.run import look
+from streaming.settings_loader import load_settings
 from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import role_command
 from streaming.zk.client import ZkSession
@@ -32,17 +34,14 @@ from streaming.zk.znodes import (
     topic_path,
 )
 from tests.e2e.demo_cluster import controlled, start_again
+from tests.e2e.quorum import KRAFT, LISTENERS, MIGRATED, Quorum
 from tests.e2e.random_checks import wait_until_finished, wait_until_none
 from tests.e2e.replica_folders import topics_of
 from tests.e2e.telling import check_nothing_lost, tell
 from tests.e2e.verifying import told_otherwise
 from tests.e2e.waiting import WAIT_S, wait_for
-from tests.fixtures.kraft_node import KRaftNode
 
-KRAFT = 3000
 WAITS_FOR_US = f"Still waiting for ZK brokers [{OURS}] to register"
-MIGRATED = "Completed migration of metadata from ZooKeeper to KRaft"
-LISTENERS = "CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT"
 ASK_MS = 120_000
 ASK_S = 60
 STOP_S = 60.0
@@ -54,39 +53,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.usefixtures("plain_job"),
 ]
-
-
-class Quorum(KRaftNode):
-    """A KRaft controller of its own, which migrates the cluster of a ZooKeeper."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__("the KRaft controller", folder, folder / "controller.log")
-        (self.port,) = free_ports(1)
-
-    @property
-    def known_to_brokers(self) -> Mapping[str, str]:
-        """What brokers have to be told of it."""
-        return {
-            "controller.quorum.voters": f"{KRAFT}@{LOOPBACK}:{self.port}",
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": f"{LISTENERS},CONTROLLER:PLAINTEXT",
-        }
-
-    def begin(self, connect: str, cluster_id: str) -> None:
-        """Start for the first time."""
-        config = {
-            "process.roles": "controller",
-            "node.id": str(KRAFT),
-            "listeners": f"CONTROLLER://{LOOPBACK}:{self.port}",
-            "inter.broker.listener.name": "INTERNAL",
-            "zookeeper.connect": connect,
-            "zookeeper.metadata.migration.enable": "true",
-        }
-        self.format_for(cluster_id, {**config, **self.known_to_brokers})
-        self.launch()
-
-    def logged(self, text: str) -> bool:
-        return text in self.log_path.read_text(errors="replace")
 
 
 @pytest.fixture
@@ -148,6 +114,17 @@ def roll(
         wait_for(f"all in sync behind broker {id_}", lambda: all_in_sync(demo))
 
 
+def nothing_grave_is_found(demo: DemoCluster) -> bool:
+    """Whether `helmstream migration` finds but what is to be done anyway, this node among it."""
+    given = [f"zookeeper.connect={demo.embedded.connect}", "inter.broker.listener.name=INTERNAL"]
+    found = look(load_settings(overrides=given, environment={}))
+    assert not found.gaps
+    nodes = {f"broker {id_}" for id_ in (*demo.embedded.brokers, OURS)}
+    return {one.where for one in found.of(Weight.TO_DO)} == nodes and len(nodes) == len(
+        found.findings
+    )
+
+
 def migrate(
     demo: DemoCluster, session: ZkSession, quorum: Quorum, *, stopped_late: bool = False
 ) -> None:
@@ -161,6 +138,7 @@ def migrate(
         demo.stop_ours()
         return topics
 
+    assert nothing_grave_is_found(demo)
     before = {} if stopped_late else stop_ours()
     cluster_id = session.get(CLUSTER_ID_PATH)
     assert cluster_id is not None

@@ -1,0 +1,73 @@
+"""What a KRaft controller would read of configurations, and could not take as it is
+(ZkConfigMigrationClient).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from streaming.migration.findings import Finding, Weight, such_as
+from streaming.security.scram import parse_credential
+from streaming.zk.znodes import CONFIG_PATH, parse_config
+
+_DEFAULT = "<default>"
+_BROKERS = "brokers"
+_QUOTAS = frozenset({"users", "clients", "ips"})
+KINDS = ("topics", _BROKERS, *sorted(_QUOTAS))
+"""Of entities that have configurations, as znodes are called."""
+_SCRAM = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
+_JAVAS_NUMBER = re.compile(
+    r"\s*[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)\s*", re.ASCII
+)
+"""What Double.valueOf takes, but for hexadecimal numbers."""
+_PASSWORDS = (
+    "password",
+    "sasl.jaas.config",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.truststore.certificates",
+)
+"""What names of configurations end with that brokers encode (Kafka's type PASSWORD)."""
+
+
+def config_findings(configs: Mapping[str, bytes]) -> Iterator[Finding]:
+    """Yield what is found; configs: the data of each entity's znode by its path."""
+    encoded = []
+    for path, data in configs.items():
+        try:
+            config = parse_config(data)
+        except ValueError as error:
+            yield _stops(path, f"it cannot be read: {error}")
+            continue
+        kind, name, *below = path.removeprefix(f"{CONFIG_PATH}/").split("/")
+        if kind == _BROKERS:
+            if name != _DEFAULT and not name.isdecimal():
+                yield _stops(path, f"{name} is no broker")
+            if any(key.endswith(_PASSWORDS) for key in config):
+                encoded.append(path)
+        elif kind in _QUOTAS:
+            yield from _quotas(path, config, has_credentials=not below)
+    if encoded:
+        yield Finding(
+            Weight.TO_DO,
+            such_as(encoded),
+            "there are passwords that brokers have encoded",
+            "give the KRaft controllers the brokers' password.encoder.secret",
+        )
+
+
+def _quotas(path: str, config: Mapping[str, str], *, has_credentials: bool) -> Iterator[Finding]:
+    """What is no credential of SCRAM has to be a number; has_credentials: whether there may be."""
+    for key, value in config.items():
+        if has_credentials and key in _SCRAM:
+            try:
+                parse_credential(value)
+            except ValueError as error:
+                yield _stops(path, f"its credential for {key} cannot be read: {error}")
+        elif not _JAVAS_NUMBER.fullmatch(value):
+            yield _stops(path, f"{key} = {value!r} is no number")
+
+
+def _stops(path: str, what: str) -> Finding:
+    return Finding(Weight.STOPS, path, what, "mend it, or delete it")

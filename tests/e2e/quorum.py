@@ -1,0 +1,46 @@
+"""A KRaft controller to which a cluster migrates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from streaming.embedded.ports import LOOPBACK, free_ports
+from tests.fixtures.kraft_node import KRaftNode
+
+KRAFT = 3000
+MIGRATED = "Completed migration of metadata from ZooKeeper to KRaft"
+LISTENERS = "CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT"
+
+
+class Quorum(KRaftNode):
+    """A KRaft controller of its own, which migrates the cluster of a ZooKeeper."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__("the KRaft controller", folder, folder / "controller.log")
+        (self.port,) = free_ports(1)
+
+    @property
+    def known_to_brokers(self) -> Mapping[str, str]:
+        """What brokers have to be told of it."""
+        return {
+            "controller.quorum.voters": f"{KRAFT}@{LOOPBACK}:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": f"{LISTENERS},CONTROLLER:PLAINTEXT",
+        }
+
+    def begin(self, connect: str, cluster_id: str) -> None:
+        """Start for the first time."""
+        config = {
+            "process.roles": "controller",
+            "node.id": str(KRAFT),
+            "listeners": f"CONTROLLER://{LOOPBACK}:{self.port}",
+            "inter.broker.listener.name": "INTERNAL",
+            "zookeeper.connect": connect,
+            "zookeeper.metadata.migration.enable": "true",
+        }
+        self.format_for(cluster_id, {**config, **self.known_to_brokers})
+        self.launch()
+
+    def logged(self, text: str) -> bool:
+        return text in self.log_path.read_text(errors="replace")
