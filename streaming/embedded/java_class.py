@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -43,12 +43,12 @@ class MadeOf(Generic[T]):
     """What is made of a class, once in each JVM; safe from any thread."""
 
     def __init__(
-        self, jvm: SmallJvm, class_name: str, interface: str, make: Callable[[Any], T]
+        self, jvm: SmallJvm, class_name: str, interfaces: Sequence[str], make: Callable[[Any], T]
     ) -> None:
-        """interface: which the class has to be of; make: gets a new object of the class."""
+        """interfaces: of which the class has to be of one; make: gets a new object of the class."""
         self._jvm = jvm
         self._class_name = class_name
-        self._interface = interface
+        self._interfaces = interfaces
         self._make = make
         self._making = threading.Lock()
         self._packages: Any = None
@@ -67,15 +67,31 @@ class MadeOf(Generic[T]):
         """Return one more object of the class; to be called `with asked()`."""
         return java_class(self._jvm.packages(), self._class_name)()
 
+    def is_of(self, interface: str) -> bool:
+        """Return whether it is of an interface, which may be one that is not there; to be called
+        `with asked()`.
+        """
+        found = self._found(interface)
+        made = self._jvm.packages().java.lang.Class.forName(self._class_name)
+        return found is not None and bool(found.isAssignableFrom(made))
+
+    def _found(self, interface: str) -> Any:
+        try:
+            with asked():
+                return self._jvm.packages().java.lang.Class.forName(interface)
+        except JavaException:
+            return None
+
     def check(self, attempt: Callable[[], object] | None = None) -> None:
-        """See that it is of the interface, and an attempt to use it does not fail: to make of it
+        """See that it is of an interface, and an attempt to use it does not fail: to make of it
         what is made, if no other is given. Raises ClassUnusable.
         """
         try:
             with asked():
-                find = self._jvm.packages().java.lang.Class.forName
-                if not find(self._interface).isAssignableFrom(find(self._class_name)):
-                    raise ClassUnusable(f"it is no {self._interface}")
+                if not any(map(self._found, self._interfaces)):
+                    raise ClassUnusable(f"{self._interfaces[0]} is not there")
+                if not any(map(self.is_of, self._interfaces)):
+                    raise ClassUnusable(f"it is no {' and no '.join(self._interfaces)}")
                 (attempt or self.get)()
         except (JavaException, JvmFailed) as error:
             raise ClassUnusable(str(error)) from error

@@ -11,6 +11,7 @@ from streaming.gateway.ports import ClusterView
 from streaming.gateway.serving import Rights
 from streaming.security.authorizer import AclAuthorizer
 from streaming.security.java_authorizer import JavaAuthorizer
+from streaming.security.older_authorizer import OLDER_AUTHORIZER
 from streaming.security.started_authorizer import AUTHORIZER, ServerInfo
 from streaming.settings import Settings
 from streaming.wire.endpoints import Endpoint
@@ -81,7 +82,8 @@ def check_authorizer(settings: Settings) -> None:
         check_class(
             authorizer.check,
             f"authorizer.class.name = {settings.authorizer_class_name}",
-            f"Kafka's own, kafka.security.authorizer.AclAuthorizer, or a {AUTHORIZER}",
+            f"Kafka's own, kafka.security.authorizer.AclAuthorizer, or a {AUTHORIZER}, or up to"
+            f" Kafka 2.8 a {OLDER_AUTHORIZER}",
             f"authorizer.class.path = {settings.authorizer_class_path!r}",
         )
     finally:

@@ -37,7 +37,7 @@ class JavaTopicPolicy:
         self._class = class_
         self._jvm = SmallJvm(["-Xmx128m", *class_.options], class_.path)
         self._thread = ThreadPoolExecutor(1, "topic-policy")
-        self._policy = MadeOf(self._jvm, class_.name, POLICY, self._configured)
+        self._policy = MadeOf(self._jvm, class_.name, [POLICY], self._configured)
 
     def check(self) -> None:
         """Make the policy now; raises ClassUnusable."""

@@ -14,6 +14,7 @@ from streaming.embedded.java_class import JavaClass, MadeOf, shared_jvm
 from streaming.embedded.jvm import JavaException, JvmFailed, asked
 from streaming.security.acls import Client
 from streaming.security.authorizer import AuthorizerFailed, Inquiry, Right
+from streaming.security.older_authorizer import OLDER_AUTHORIZER, OlderAuthorizer
 from streaming.security.started_authorizer import (
     AUTHORIZER,
     Alike,
@@ -36,7 +37,8 @@ class JavaAuthorizer:
         self._jvm = shared_jvm(class_.path, class_.options)
         self._threads = ThreadPoolExecutor(_THREADS, "authorizer")
         self._server: ServerInfo | None = None
-        self._asking = MadeOf(self._jvm, class_.name, AUTHORIZER, self._started)
+        kinds = (AUTHORIZER, OLDER_AUTHORIZER)
+        self._asking = MadeOf(self._jvm, class_.name, kinds, self._started)
 
     @property
     def ready(self) -> bool:
@@ -94,9 +96,11 @@ class JavaAuthorizer:
         except AuthorizerFailed as error:
             logger.error("%s; it is tried again with the next request", error)
 
-    def _started(self, authorizer: Any) -> StartedAuthorizer:
+    def _started(self, authorizer: Any) -> StartedAuthorizer | OlderAuthorizer:
         assert self._server is not None
-        return StartedAuthorizer(self._jvm, self._configured(authorizer), self._server)
+        if self._asking.is_of(AUTHORIZER):
+            return StartedAuthorizer(self._jvm, self._configured(authorizer), self._server)
+        return OlderAuthorizer(self._jvm, self._configured(authorizer))
 
     def _configured(self, authorizer: Any) -> Any:
         authorizer.configure(dict(self._class.config))

@@ -32,7 +32,7 @@ class JavaLogins:
         self._listener = listener
         self._mechanism = mechanism
         self._jvm = shared_jvm(class_.path, class_.options)
-        self._servers = MadeOf(self._jvm, class_.name, HANDLER, self._configured)
+        self._servers = MadeOf(self._jvm, class_.name, [HANDLER], self._configured)
 
     def check(self) -> None:
         """Make and configure the handler now; raises ClassUnusable."""

@@ -41,7 +41,7 @@ class JavaPrincipals:
         self._class = class_
         self._listener = listener
         self._jvm = shared_jvm(class_.path, class_.options)
-        self._building = MadeOf(self._jvm, class_.name, BUILDER, self._in_jvm)
+        self._building = MadeOf(self._jvm, class_.name, [BUILDER], self._in_jvm)
 
     @property
     def class_name(self) -> str:

@@ -25,7 +25,7 @@ _SERVER = "org.apache.kafka.server.authorizer"
 AUTHORIZER = f"{_SERVER}.Authorizer"
 _COMMON = "org.apache.kafka.common"
 _START_S = 60
-_KEPT = 4_096
+KEPT = 4_096
 """Of requests that look alike, and of names that are asked about alone."""
 _ALLOWED = "ALLOWED"
 """org.apache.kafka.server.authorizer.AuthorizationResult; all else is a refusal."""
@@ -59,10 +59,10 @@ class StartedAuthorizer:
             functions.method(AUTHORIZER, "authorize", of=authorizer)
         )
         self._by_type = functions.method(AUTHORIZER, "authorizeByResourceType", of=authorizer)
-        self._judge = lru_cache(_KEPT)(self._make_judge)
-        self._judge_some = lru_cache(_KEPT)(self._make_judge_some)
-        self._action = lru_cache(_KEPT)(self._make_action)
-        self._one = lru_cache(_KEPT)(self._make_one)
+        self._judge = lru_cache(KEPT)(self._make_judge)
+        self._judge_some = lru_cache(KEPT)(self._make_judge_some)
+        self._action = lru_cache(KEPT)(self._make_action)
+        self._one = lru_cache(KEPT)(self._make_one)
 
     def permits(self, inquiry: Inquiry, alike: Alike, names: list[str]) -> list[bool]:
         """Return for each name whether a request's client has the right with it."""
@@ -143,7 +143,7 @@ class StartedAuthorizer:
         values = [
             "",
             self._packages.java.net.InetAddress.getByName(client.host),
-            self._principal(client),
+            java_principal(self._packages, client),
             kafka.network.ListenerName(listener),
             self._protocol(self._protocols[listener]),
         ]
@@ -153,16 +153,6 @@ class StartedAuthorizer:
         if more:
             values += [kafka.network.ClientInformation.EMPTY, False][:more]
         return functions.after(functions.with_values(context, 1, *values), 0, header)
-
-    def _principal(self, client: Client) -> Any:
-        """Return the one that a builder made, which may say more than a name, or else one of
-        Kafka's own.
-        """
-        if client.java_principal is not None:
-            return client.java_principal.of(self._packages)
-        principal = self._kafka.security.auth.KafkaPrincipal(*client.principal.split(":", 1))
-        principal.tokenAuthenticated(not client.proven and client.principal != ANONYMOUS)
-        return principal
 
     def _make_action(self, alike: Alike) -> Any:
         """Return what makes an Action of a resource's name."""
@@ -188,6 +178,18 @@ class StartedAuthorizer:
 
     def _protocol(self, protocol: SecurityProtocol) -> Any:
         return self._kafka.security.auth.SecurityProtocol.valueOf(protocol.name)
+
+
+def java_principal(packages: Any, client: Client) -> Any:
+    """Return the principal that a builder made, which may say more than a name, or else one of
+    Kafka's own; packages: of the authorizer's JVM.
+    """
+    if client.java_principal is not None:
+        return client.java_principal.of(packages)
+    made = packages.org.apache.kafka.common.security.auth.KafkaPrincipal
+    principal = made(*client.principal.split(":", 1))
+    principal.tokenAuthenticated(not client.proven and client.principal != ANONYMOUS)
+    return principal
 
 
 def _like(inquiry: Inquiry) -> _Like:

@@ -12,6 +12,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from streaming.embedded.java_class import JavaClass
+from streaming.embedded.kafka_jars import kafka_jars
 from streaming.errors import ConfigurationError
 from streaming.front.rights import check_authorizer, java_authorizer
 from streaming.security.acls import CLUSTER_NAME, Client, Operation, ResourceType
@@ -122,6 +124,37 @@ def test_names_are_judged_one_by_one_whatever_they_hold(
     rights: list[Right] = [(READ, GROUP, name) for name in names]
     assert asked(authorizer, rights[-many:]) == dict.fromkeys(rights[-many:], False)
     assert asked(authorizer, rights[1:], ROOT) == dict.fromkeys(rights[1:], True)
+
+
+@pytest.mark.parametrize("version", ["2.0.1", "2.8.2"])
+def test_an_authorizer_of_before_kafka_2_4(
+    version: str, zookeeper: str, zk_session: ZkSession
+) -> None:
+    """Kafka's own of that time stands for those of others: brokers know it up to 2.8."""
+    permit(zk_session, "Topic", "a", "Read")
+    permit(zk_session, "Group", "ü, g", "All")
+    config = {"zookeeper.connect": zookeeper, "super.users": "User:root"}
+    older = JavaClass("kafka.security.auth.SimpleAclAuthorizer", f"{kafka_jars(version)}/*", config)
+    found = JavaAuthorizer(older, ["User:root"])
+    expected: dict[Right, bool] = {
+        (READ, TOPIC, "a"): True,
+        (DESCRIBE, TOPIC, "a"): True,
+        (WRITE, TOPIC, "a"): False,
+        (READ, TOPIC, "b"): False,
+        (READ, GROUP, "ü, g"): True,
+        (READ, GROUP, ""): False,
+        (DESCRIBE, CLUSTER, CLUSTER_NAME): False,
+        (READ, TOPIC, None): False,
+    }
+    try:
+        found.check()
+        found.start(SERVER)
+        assert asked(found, expected) == expected
+        assert not any(asked(found, expected, Client("User:bob", "10.0.0.1")).values())
+        named = [right for right in expected if right[-1] is not None]
+        assert all(asked(found, named, ROOT).values())
+    finally:
+        found.close()
 
 
 def test_a_right_that_is_taken_is_gone(authorizer: JavaAuthorizer, zk_session: ZkSession) -> None:
