@@ -51,6 +51,8 @@ class Serving:
         self._rights = rights
         self._naming = naming
         self._builder = naming.builder_of(answering.listener.name)
+        if self._builder is not None:
+            self._builder.start()
         self._counters = counters
 
     @property

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ from streaming.security.acls import Client
 from streaming.security.broker_configs import broker_configs
 from streaming.security.identity import Identity, Refused, Undecided
 from streaming.security.newcomers import Newcomer
+
+logger = logging.getLogger(__name__)
 
 _COMMON = "org.apache.kafka.common"
 _AUTH = f"{_COMMON}.security.auth"
@@ -56,6 +59,10 @@ class JavaPrincipals:
         """End the JVM, which otherwise ends with this process; who asks again has another one."""
         self._jvm.close()
 
+    def start(self) -> None:
+        """Have the JVM and the class ready soon."""
+        _THREADS.submit(self._make)
+
     async def client(self, newcomer: Newcomer) -> Client:
         """Return who it is; raises Refused where the class says of nobody or fails, and Undecided
         while it cannot be asked.
@@ -71,6 +78,13 @@ class JavaPrincipals:
                 raise Refused(f"{self.class_name} says that it is nobody")
             name = f"{principal.getPrincipalType()}:{principal.getName()}"
             return newcomer.known_as(name, KeptObject(building.packages, principal))
+
+    def _make(self) -> None:
+        try:
+            with asked():
+                self._building.get()
+        except (JvmFailed, JavaException) as error:
+            logger.error("the principal builder: %s; it is tried again with each client", error)
 
     def _in_jvm(self, _: Any) -> _Building:
         return _Building(self._jvm, self._class, self._listener)

@@ -42,6 +42,10 @@ class Newcomer:
 class PrincipalBuilder(Protocol):
     """Says who clients are; takes a while."""
 
+    def start(self) -> None:
+        """Get ready, while nobody waits yet."""
+        ...
+
     async def client(self, newcomer: Newcomer) -> Client:
         """Return who it is; raises Refused and Undecided."""
         ...

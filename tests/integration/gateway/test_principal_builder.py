@@ -41,6 +41,7 @@ from tests.fixtures.jars_of_tests import (
     USERS,
     jars_of_tests,
 )
+from tests.fixtures.waiting import wait_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -218,13 +219,18 @@ def test_it_is_told_of_what_found_out_who_logged_in(folder: Path) -> None:
 def test_a_jvm_that_is_gone_is_started_again(folder: Path) -> None:
     builder = principal_builder(settings(folder, BY_LISTENER), "CLIENT")
     assert builder is not None
+    builder.start()
+    wait_for("the JVM", lambda: builder._jvm._process)
     for _ in range(2):
         assert asyncio.run(builder.client(came())).principal == "Group:client"
         killed(builder._jvm)
 
 
 def test_without_a_jvm_nothing_is_decided(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     given = settings(folder, BY_LISTENER)
@@ -233,6 +239,10 @@ def test_without_a_jvm_nothing_is_decided(
     )
     with pytest.raises(Undecided, match="no bin/java in it"):
         said(elsewhere, came())
+    builder = principal_builder(elsewhere, "CLIENT")
+    assert builder is not None
+    builder.start()
+    wait_for("a line of the log", lambda: "it is tried again with each client" in caplog.text)
 
 
 def test_which_class_it_is_the_brokers_file_may_say_for_each_listener(

@@ -37,6 +37,10 @@ class Builder:
         self.principal = principal
         self.fails = fails
         self.asked: list[Newcomer] = []
+        self.started = 0
+
+    def start(self) -> None:
+        self.started += 1
 
     async def client(self, newcomer: Newcomer) -> Client:
         loop = asyncio.get_running_loop()
@@ -90,7 +94,7 @@ def test_it_is_asked_once_for_each_connection(principal: str, sees: int) -> None
 
     built(scenario, builder)
     came = Newcomer(host="127.0.0.1", listener="CLIENT", protocol=SecurityProtocol.PLAINTEXT)
-    assert builder.asked == [came, came]
+    assert builder.asked == [came, came] and builder.started == 1
 
 
 def test_it_is_told_of_a_certificate(files: Files) -> None:
