@@ -123,7 +123,7 @@ class _Building:
         return builder
 
     def principal(self, newcomer: Newcomer) -> Any:
-        """Return the principal that one says a client is, None where it says so."""
+        """Return which principal one says that a client is, None where it says of nobody."""
         builder = self.builder()
         try:
             principal = builder.build(self._context(newcomer))
@@ -153,7 +153,7 @@ class _Building:
         return self._contexts.PlaintextAuthenticationContext(address, listener)
 
     def _sasl_server(self, mechanism: str, identity: Identity) -> Any:
-        """Return that which found out who it is, or one that says the same."""
+        """Return the one that found out who it is, or one that says the same."""
         if identity.java_server is not None:
             return identity.java_server.of(self.packages)
         said = {
