@@ -19,6 +19,7 @@ pytest_plugins = [
     "tests.fixtures.log_cluster",
     "tests.fixtures.stub_brokers",
     "tests.fixtures.signal_handlers",
+    "tests.fixtures.garbage",
 ]
 
 TESTS = Path(__file__).parent

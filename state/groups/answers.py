@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from state.groups.image import GroupImage
 from state.groups.image_changes import GroupView
-from state.groups.offset_rows import TopicPartition
 from state.groups.offsets import commit_error
 from state.groups.payloads.offsets import OffsetCommitRequested
 from state.groups.payloads.requests import Heartbeat
@@ -19,6 +18,7 @@ from state.groups.presence import heartbeat_answer
 from state.groups.states import GroupState
 from state.groups.tables import CoordinatorPhase, GroupApi, status_error
 from state.protocol_errors import ProtocolError
+from state.topic_partition import TopicPartition
 
 NO_OFFSET = -1
 CLASSIC = "classic"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from state.groups.group import Group, empty_since_ms
-from state.groups.offset_rows import OffsetRow, TopicPartition
+from state.groups.offset_rows import OffsetRow
 from state.groups.offsets import remove_offsets
 from state.groups.states import GroupState
 from state.groups.subscription import CONSUMER
 from state.groups.turn import Turn
+from state.topic_partition import TopicPartition
 
 
 def expire(turn: Turn, group: Group) -> bool:

@@ -22,7 +22,8 @@ from state.groups.image_changes import (
     GroupView,
     without_removed,
 )
-from state.groups.offset_rows import OffsetRow, TopicPartition, row_values
+from state.groups.offset_rows import OffsetRow, row_values
+from state.topic_partition import TopicPartition
 
 WriteId = tuple[int, int]
 """Offset of the event and index of the write in its decision."""

@@ -9,15 +9,9 @@ from typing import Any, Protocol
 from state.groups import change_bodies as bodies
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import leader_without
-from state.groups.offset_rows import (
-    UNLOGGED,
-    OffsetRow,
-    OffsetRows,
-    TopicPartition,
-    read_rows,
-    revert,
-)
+from state.groups.offset_rows import UNLOGGED, OffsetRow, OffsetRows, read_rows, revert
 from state.groups.states import GroupState
+from state.topic_partition import TopicPartition
 
 
 @dataclass(slots=True)

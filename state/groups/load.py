@@ -10,13 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from state.groups.offset_rows import (
-    OffsetRow,
-    OffsetRows,
-    TopicPartition,
-    publish,
-    rows_values,
-)
+from state.groups.offset_rows import OffsetRow, OffsetRows, publish, rows_values
+from state.topic_partition import TopicPartition
 
 GroupPartition = tuple[str, TopicPartition]
 """A group and a partition that it commits."""

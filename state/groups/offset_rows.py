@@ -9,8 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from state.json_values import int32, int64, optional_int64, text
-
-TopicPartition: TypeAlias = tuple[str, int]
+from state.topic_partition import TopicPartition
 
 _BEYOND_ALL_OFFSETS = 1 << 62
 """More than any offset, of a record or of an event."""

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable
 
 import orjson
 
-from state.groups.offset_rows import OffsetRow, OffsetRows, TopicPartition
+from state.groups.offset_rows import OffsetRow, OffsetRows
+from state.topic_partition import TopicPartition
 
 _NOTHING = b""
 

@@ -10,13 +10,7 @@ from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
 from state.groups.member import NEVER
 from state.groups.membership import member_error, sender_error, touch
-from state.groups.offset_rows import (
-    OffsetRow,
-    OffsetRows,
-    TopicPartition,
-    publish,
-    rows_values,
-)
+from state.groups.offset_rows import OffsetRow, OffsetRows, publish, rows_values
 from state.groups.payloads.offsets import (
     OffsetCommitRequested,
     OffsetDeleteRequested,
@@ -41,6 +35,7 @@ from state.groups.tables import (
 )
 from state.groups.turn import Step, Turn
 from state.protocol_errors import ProtocolError
+from state.topic_partition import TopicPartition
 
 Commit: TypeAlias = OffsetCommitRequested | TxnOffsetCommitRequested
 

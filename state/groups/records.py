@@ -8,7 +8,7 @@ from typing import Any
 from state.groups.group import Group
 from state.groups.image_changes import GroupView
 from state.groups.member import member_fields
-from state.groups.offset_rows import TopicPartition
+from state.topic_partition import TopicPartition
 
 COMMITTED_OFFSETS = "committed_offsets"
 """The type of a record that stands for those of all offsets in its step's first change."""

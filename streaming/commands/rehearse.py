@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from state.topic_partition import TopicPartition
 from streaming.commands.options import DataDirOption, settings_from
 from streaming.commands.output import table_console
 from streaming.commands.replay import WhatIf
@@ -20,7 +21,6 @@ from streaming.commands.spark import LazySpark
 if TYPE_CHECKING:
     from checkpoints.snapshot import Snapshot
     from streaming.rehearsal.rehearsal import Outcome
-    from streaming.rehearsal.standing import Place
 
 HARMLESS, HARMFUL = 0, 1
 """Exit codes; 2 and above are errors."""
@@ -112,7 +112,7 @@ def _show(console: Console, outcome: Outcome, limit: int, *, as_json: bool) -> N
     _list(console, "below min.insync.replicas:", outcome.too_few, limit)
 
 
-def _list(console: Console, title: str, places: Sequence[Place], limit: int) -> None:
+def _list(console: Console, title: str, places: Sequence[TopicPartition], limit: int) -> None:
     if not places:
         return
     named = [f"{topic}-{partition}" for topic, partition in places[: limit or None]]

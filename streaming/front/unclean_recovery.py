@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 
 from state.blocks import decode_block
 from state.event_kinds import EventKind
+from state.topic_partition import TopicPartition
 from streaming.front.event_loop import report_failure
-from streaming.gateway.passing.log_ends import LogEnd, LogEnds, Place, logs_of, unled
+from streaming.gateway.passing.log_ends import LogEnd, LogEnds, logs_of, unled
 from streaming.image.brokers import RegisteredBroker
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
@@ -68,7 +69,7 @@ class UncleanRecovery:
         self._append = append
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[Place, _Waiting] = {}
+        self._waiting: dict[TopicPartition, _Waiting] = {}
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -134,9 +135,9 @@ class UncleanRecovery:
         for place in known:
             del self._waiting[place]
 
-    def _unanswered(self, image: ClusterImage) -> dict[int, dict[Place, int]]:
+    def _unanswered(self, image: ClusterImage) -> dict[int, dict[TopicPartition, int]]:
         """Return whom to ask of what, with its leader epoch; what has a leader waits no more."""
-        asked: dict[int, dict[Place, int]] = {}
+        asked: dict[int, dict[TopicPartition, int]] = {}
         for place, one in list(self._waiting.items()):
             found = unled(image, place)
             if found is None:
@@ -157,7 +158,7 @@ class UncleanRecovery:
         return one.said.keys() >= set(one.replicas) or self._loop.time() >= one.until_s
 
 
-def _reports(known: dict[Place, _Waiting]) -> Iterable[NewRecord]:
+def _reports(known: dict[TopicPartition, _Waiting]) -> Iterable[NewRecord]:
     """Yield log_ends_reported for each topic."""
     by_topic: dict[str, list[tuple[int, _Waiting]]] = {}
     for (topic, partition), one in known.items():

@@ -12,9 +12,10 @@ from state.partitions.admin_elections import needs_election
 from state.payloads.admin import NOT_ELECTED, ElectionType
 from state.protocol_errors import ProtocolError
 from state.reply_bodies import partition_errors
+from state.topic_partition import TopicPartition
 from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
-from streaming.gateway.passing.log_ends import NO_EPOCH, LogEnds, Place, logs_of, unled
+from streaming.gateway.passing.log_ends import NO_EPOCH, LogEnds, logs_of, unled
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.schema_codec import Body
 
@@ -109,8 +110,8 @@ class ElectLeaders:
         image = self._requests.view.image()
         if self._log_ends is None or election_type is not ElectionType.UNCLEAN or image is None:
             return {}
-        replicas: dict[Place, list[int]] = {}
-        whom: dict[int, dict[Place, int]] = {}
+        replicas: dict[TopicPartition, list[int]] = {}
+        whom: dict[int, dict[TopicPartition, int]] = {}
         for place in ((topic, one) for topic, partitions in asked.items() for one in partitions):
             epoch, replicas[place] = unled(image, place) or (NO_EPOCH, [])
             for broker in replicas[place]:

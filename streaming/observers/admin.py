@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from state.event_kinds import EventKind
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH, ElectionType
+from state.topic_partition import TopicPartition
 from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender, event
 from streaming.observers.ports import Topics
@@ -14,11 +15,7 @@ from streaming.observers.tree import Dirty, WatchedTree
 from streaming.process.counters import Counters
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import topic_path
-from streaming.zk.znodes.admin import (
-    TopicPartition,
-    parse_preferred_election,
-    parse_reassignment,
-)
+from streaming.zk.znodes.admin import parse_preferred_election, parse_reassignment
 
 logger = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from state.event_kinds import EventKind
 from state.matrix import NONE, any_in_row, contains
 from state.partitions.slot import Slot
 from state.payloads.brokers import BrokerRegistration
+from state.topic_partition import TopicPartition
 from streaming.errors import ConfigurationError
 from streaming.log.api import NewRecord
 from streaming.log.events import event
 from streaming.rehearsal.cluster_copy import ClusterCopy
-from streaming.rehearsal.standing import Place
 from streaming.rehearsal.steps import Step, StepKind
 from streaming.sinks.reports import places
 
@@ -38,7 +38,7 @@ class Acts:
             for id_ in np.unique(replicas[replicas != NONE]).tolist():
                 self._known.setdefault(id_, BrokerRegistration(id_, 0, None, ()))
 
-    def carry_out(self, step: Step) -> dict[int, list[Place]]:
+    def carry_out(self, step: Step) -> dict[int, list[TopicPartition]]:
         """Let a step happen; return the brokers that may not stop, and of each the partitions that
         would fall below min.insync.replicas. Raises ConfigurationError when it cannot happen.
         """
@@ -76,7 +76,7 @@ class Acts:
     def _gone(self, brokers: Iterable[int]) -> None:
         self._copy.happens(_registrations(unregistered=[*brokers]))
 
-    def _stop(self, broker: int) -> list[Place]:
+    def _stop(self, broker: int) -> list[TopicPartition]:
         body = {
             "request_id": _REQUEST_ID,
             "broker_id": broker,
@@ -125,12 +125,12 @@ class Acts:
         return [one for one in rounds if one is not None]
 
 
-def _grown_isrs(slot: Slot, brokers: Iterable[int]) -> dict[Place, list[dict[str, Any]]]:
+def _grown_isrs(slot: Slot, brokers: Iterable[int]) -> dict[TopicPartition, list[dict[str, Any]]]:
     """Return by topic and leader the partitions whose replicas on these brokers are not in sync."""
     rows, every = slot.table.rows, np.arange(len(slot.table.rows))
     behind = slot.hosted_by(brokers) & slot.online_replicas(every)
     behind &= ~contains(rows.isr, rows.replicas)
-    found: dict[Place, list[dict[str, Any]]] = {}
+    found: dict[TopicPartition, list[dict[str, Any]]] = {}
     for row in np.flatnonzero(any_in_row(behind) & rows.has_state & slot.is_led(every)):
         in_sync = [*rows.isr[row][rows.isr[row] != NONE].tolist()]
         asked = {

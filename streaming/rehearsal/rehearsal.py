@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from state.matrix import Bools
+from state.topic_partition import TopicPartition
 from streaming.rehearsal.acts import Acts
 from streaming.rehearsal.cluster_copy import ClusterCopy
-from streaming.rehearsal.standing import Place, Standing
+from streaming.rehearsal.standing import Standing
 from streaming.rehearsal.steps import Step
 
 
@@ -24,10 +25,10 @@ class Outcome:
 
     step: Step | None
     moved: int
-    unclean: list[Place]
-    leaderless: list[Place]
-    too_few: list[Place]
-    refused: dict[int, list[Place]]
+    unclean: list[TopicPartition]
+    leaderless: list[TopicPartition]
+    too_few: list[TopicPartition]
+    refused: dict[int, list[TopicPartition]]
     leaders: dict[int, int]
 
     @property
@@ -59,9 +60,9 @@ def rehearse(copy: ClusterCopy, steps: Iterable[Step]) -> Iterator[Outcome]:
 
 
 def _outcome(
-    step: Step, before: Standing, after: Standing, refused: dict[int, list[Place]]
+    step: Step, before: Standing, after: Standing, refused: dict[int, list[TopicPartition]]
 ) -> Outcome:
-    def newly(rows: Bools, others: Bools) -> list[Place]:
+    def newly(rows: Bools, others: Bools) -> list[TopicPartition]:
         return after.places(rows & ~others)
 
     return Outcome(

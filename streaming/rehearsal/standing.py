@@ -10,9 +10,7 @@ import numpy.typing as npt
 
 from state.matrix import NONE, Bools, Int32s, contains, count_in_row, lengths, stack_padded
 from state.partitions.slot import Slot
-
-Place = tuple[str, int]
-"""A topic and a partition."""
+from state.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class Standing:
         unclean: Bools = changed & ~in_sync
         return unclean
 
-    def places(self, rows: Bools) -> list[Place]:
+    def places(self, rows: Bools) -> list[TopicPartition]:
         """Return which partitions rows bool[n] are, in order."""
         named = zip(self.topic[rows].tolist(), self.partition[rows].tolist(), strict=True)
         return sorted(named)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from state.partitions.reassignment import Motion
-from streaming.shadow.leadership import Leadership, Partition
+from state.topic_partition import TopicPartition
+from streaming.shadow.leadership import Leadership
 from streaming.shadow.partition_book import PartitionBook
 from streaming.shadow.topic_book import TopicBook
 from streaming.shadow.verdicts import Verdict
@@ -26,9 +27,9 @@ class Books:
         self.window_ms = window_ms
         self.grace_ms = grace_ms
         self.leaders_ask = leaders_ask
-        self.partitions: dict[Partition, PartitionBook] = {}
+        self.partitions: dict[TopicPartition, PartitionBook] = {}
         self.topics: dict[str, TopicBook] = {}
-        self.open_partitions: set[Partition] = set()
+        self.open_partitions: set[TopicPartition] = set()
         self.open_topics: set[str] = set()
         self.brokers: dict[int, int] = {}
         self.failed_log_dirs: set[int] = set()
@@ -61,17 +62,17 @@ class Books:
         book = self.topics.get(topic)
         return book is not None and book.marked
 
-    def reassigning(self, subject: Partition) -> bool:
+    def reassigning(self, subject: TopicPartition) -> bool:
         """Return whether a partition is being reassigned, or its topic's comparison is open."""
         return subject[0] in self.open_topics or self.motion(subject).in_progress
 
-    def motion(self, subject: Partition) -> Motion:
+    def motion(self, subject: TopicPartition) -> Motion:
         """Return how a partition is placed by our machine; nowhere when it is not known."""
         topic, number = subject
         book = self.topics.get(topic)
         return _NOWHERE if book is None else book.mine.get(number, _NOWHERE)
 
-    def begin(self, held: Mapping[Partition, Leadership | None]) -> None:
+    def begin(self, held: Mapping[TopicPartition, Leadership | None]) -> None:
         """Start afresh from the states that both have; None: there is none."""
         self.partitions.clear()
         self.topics.clear()
@@ -89,7 +90,7 @@ class Books:
         topics = [one for book in self.topics.values() for one in book.passed_over(why)]
         return partitions + topics
 
-    def opened(self, subject: Partition) -> PartitionBook:
+    def opened(self, subject: TopicPartition) -> PartitionBook:
         """Return a partition's book, which is open from now on."""
         self.open_partitions.add(subject)
         return self.partitions.setdefault(subject, PartitionBook(subject))

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from state.partitions.reassignment import Motion
-from streaming.shadow.leadership import Leadership, Partition
+from state.topic_partition import TopicPartition
+from streaming.shadow.leadership import Leadership
 
 
 class AskKind(StrEnum):
@@ -36,7 +37,7 @@ class Ask:
     """
 
     kind: AskKind
-    subject: Partition
+    subject: TopicPartition
     broker: int = -1
     state: Leadership | None = None
     basis: Leadership | None = None
@@ -67,10 +68,10 @@ class Surroundings(Protocol):
     def deleting(self, topic: str) -> bool:
         """Return whether a topic is being deleted."""
 
-    def reassigning(self, subject: Partition) -> bool:
+    def reassigning(self, subject: TopicPartition) -> bool:
         """Return whether a partition is, or was a moment ago, being reassigned."""
 
-    def motion(self, subject: Partition) -> Motion:
+    def motion(self, subject: TopicPartition) -> Motion:
         """Return how a partition is placed by our machine; nowhere when it is not known."""
 
 
@@ -80,7 +81,7 @@ class Standing:
     ZooKeeper's. waiting: a decision of ours waits for its match.
     """
 
-    subject: Partition
+    subject: TopicPartition
     held: Leadership | None
     mine: Leadership
     live: Leadership

@@ -9,8 +9,6 @@ from typing import Any
 from state.partitions.reassignment import Motion
 from state.payloads.partitions import StateValues
 
-Partition = tuple[str, int]
-
 
 @dataclass(frozen=True, slots=True)
 class Leadership:

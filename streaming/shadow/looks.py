@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from state.topic_partition import TopicPartition
 from streaming.log.api import NewRecord
-from streaming.shadow.leadership import Assignment, Leadership, Partition
+from streaming.shadow.leadership import Assignment, Leadership
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Load:
     """
 
     epoch: int
-    held: Mapping[Partition, Leadership | None]
+    held: Mapping[TopicPartition, Leadership | None]
     first: bool
 
 
@@ -41,7 +42,7 @@ class Look:
 
     time_ms: int
     inputs: list[NewRecord] = field(default_factory=list)
-    states: dict[Partition, Leadership | None] = field(default_factory=dict)
+    states: dict[TopicPartition, Leadership | None] = field(default_factory=dict)
     topics: dict[str, SeenTopic | None] = field(default_factory=dict)
     failed_log_dirs: set[int] = field(default_factory=set)
     load: Load | None = None

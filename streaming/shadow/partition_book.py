@@ -16,8 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from state.topic_partition import TopicPartition
 from streaming.shadow.guesses import Ask, AskKind, Standing, Surroundings, guesses
-from streaming.shadow.leadership import Leadership, Partition
+from streaming.shadow.leadership import Leadership
 from streaming.shadow.verdicts import DIVERGENCES, Difference, Status, Verdict
 
 
@@ -48,7 +49,7 @@ class PartitionBook:
     it. None: there is none. changed_ms: when mine or live changed last.
     """
 
-    subject: Partition
+    subject: TopicPartition
     held: Leadership | None = None
     mine: Leadership | None = None
     live: Leadership | None = None

@@ -11,6 +11,7 @@ from typing import Any
 from state.cluster.config import DEPRIORITIZED
 from state.event_kinds import EventKind
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
+from state.topic_partition import TopicPartition
 from streaming.front.load_events import elected, overridable
 from streaming.log.api import NewRecord
 from streaming.log.events import event
@@ -21,7 +22,7 @@ from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.process.counters import Counters
 from streaming.process.wall_clock import steady_clock_ms
 from streaming.settings import Settings
-from streaming.shadow.leadership import Leadership, Partition, from_state
+from streaming.shadow.leadership import Leadership, from_state
 from streaming.shadow.looks import Load, Look
 from streaming.shadow.states_reader import StatesReader, written_under
 from streaming.shadow.topics_reader import TopicsReader
@@ -80,7 +81,7 @@ class Inputs:
         return taken
 
 
-_States = dict[Partition, StateTuple | None]
+_States = dict[TopicPartition, StateTuple | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +263,7 @@ class ClusterReader:
         read: _States = {}
         held: _States = {}
 
-        def states(partitions: list[Partition]) -> _States:
+        def states(partitions: list[TopicPartition]) -> _States:
             read.update(self._states.read(partitions))
             for one, state in read.items():
                 written = self._loaded and written_under(state, epoch)
@@ -272,7 +273,9 @@ class ClusterReader:
         topics.load(states)
         return read, held
 
-    def _before(self, subject: Partition, topics: TopicsReader, epoch: int) -> StateTuple | None:
+    def _before(
+        self, subject: TopicPartition, topics: TopicsReader, epoch: int
+    ) -> StateTuple | None:
         """Return a state as the new controller found it; None when the topic is a new one."""
         name = subject[0]
         if topics.czxid(name) != self._watching.topics.czxid(name):
@@ -280,7 +283,7 @@ class ClusterReader:
         return self._states.before(subject, epoch)
 
 
-def _leaderships(states: _States) -> dict[Partition, Leadership | None]:
+def _leaderships(states: _States) -> dict[TopicPartition, Leadership | None]:
     return {one: from_state(state) for one, state in states.items()}
 
 

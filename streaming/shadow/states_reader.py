@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from state.payloads.partitions import StateValues
+from state.topic_partition import TopicPartition
 from streaming.observers.states import StateTuple, state_tuples
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.process.counters import Counters
-from streaming.shadow.leadership import Leadership, Partition, from_state
+from streaming.shadow.leadership import Leadership, from_state
 from streaming.zk.znodes import parse_partition_states, partition_state_path
 
 logger = logging.getLogger(__name__)
@@ -27,11 +28,11 @@ class StatesReader:
         """Start with no partition."""
         self._tree = tree
         self._counters = counters
-        self._subjects: dict[str, Partition] = {}
-        self._cached: dict[Partition, StateTuple | None] = {}
-        self._replaced: dict[Partition, StateTuple | None] = {}  # as they were drained before
+        self._subjects: dict[str, TopicPartition] = {}
+        self._cached: dict[TopicPartition, StateTuple | None] = {}
+        self._replaced: dict[TopicPartition, StateTuple | None] = {}  # as they were drained before
 
-    def add(self, partitions: Iterable[Partition], new: Iterable[str]) -> None:
+    def add(self, partitions: Iterable[TopicPartition], new: Iterable[str]) -> None:
         """Follow these partitions and no others; what is not known yet is read when it is dirty.
 
         new: state znodes of which nothing is known: a topic of that name that is gone had others.
@@ -60,24 +61,24 @@ class StatesReader:
                 self._replaced.setdefault(subject, self._cached.get(subject))
                 self._cached[subject] = state
 
-    def drain(self) -> dict[Partition, Leadership | None]:
+    def drain(self) -> dict[TopicPartition, Leadership | None]:
         """Return the states that differ since this was asked last."""
         replaced, self._replaced = self._replaced, {}
         return {subject: from_state(self._cached[subject]) for subject in replaced}
 
-    def before(self, subject: Partition, epoch: int) -> StateTuple | None:
+    def before(self, subject: TopicPartition, epoch: int) -> StateTuple | None:
         """Return a state as a controller of that epoch found it: as it was read last, or where that
         is of its writing as it was drained last.
         """
         state = self._cached.get(subject)
         return self._replaced.get(subject, state) if written_under(state, epoch) else state
 
-    def read(self, partitions: Sequence[Partition]) -> dict[Partition, StateTuple | None]:
+    def read(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, StateTuple | None]:
         """Read states, leaving a watch, without following them yet."""
         paths = [partition_state_path(*subject) for subject in partitions]
         return dict(zip(partitions, self._read(paths), strict=True))
 
-    def follow(self, states: Mapping[Partition, StateTuple | None]) -> None:
+    def follow(self, states: Mapping[TopicPartition, StateTuple | None]) -> None:
         """Go on from states that were just read, and follow these partitions and no others."""
         self._subjects = {partition_state_path(*subject): subject for subject in states}
         self._cached = dict(states)

@@ -6,13 +6,14 @@ import logging
 from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 
+from state.topic_partition import TopicPartition
 from streaming.log.events import EventAppender
 from streaming.observers.known_topics import KnownTopic, KnownTopics, observed, read_topic
 from streaming.observers.overrides import Overrides, topic_overrides
 from streaming.observers.states import StateTuple
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.process.counters import Counters
-from streaming.shadow.leadership import Partition, assignment_of
+from streaming.shadow.leadership import assignment_of
 from streaming.shadow.looks import SeenTopic
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
@@ -24,7 +25,7 @@ from streaming.zk.znodes import (
 
 logger = logging.getLogger(__name__)
 
-StatesSource = Callable[[list[Partition]], Mapping[Partition, StateTuple | None]]
+StatesSource = Callable[[list[TopicPartition]], Mapping[TopicPartition, StateTuple | None]]
 """Reads the states of partitions, as they are to be handed to our machine."""
 
 
@@ -89,7 +90,7 @@ class TopicsReader:
         fresh, self._fresh = self._fresh, []
         return fresh
 
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[TopicPartition]:
         """Return all partitions, by topic and number."""
         return [
             (name, number)

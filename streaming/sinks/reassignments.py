@@ -14,6 +14,7 @@ import numpy as np
 from state.bodies import RemoveReassignments, RewriteAssignment
 from state.decisions import DecisionKind
 from state.payloads.admin import REASSIGN_PARTITIONS_PATH
+from state.topic_partition import TopicPartition
 from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, LostWrite, SinkDecision
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import RequestFailed
@@ -21,7 +22,7 @@ from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Delete, SetData, WriteOp
 from streaming.zk.outcomes import OutcomeKind
 from streaming.zk.types import ZNode
-from streaming.zk.znodes.admin import TopicPartition, parse_reassignment, reassignment_bytes
+from streaming.zk.znodes.admin import parse_reassignment, reassignment_bytes
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from state.protocol_errors import ProtocolError, error_text
 from state.topic_ids import topic_id_to_text
+from state.topic_partition import TopicPartition
 from streaming.security.connector import Connector
-from streaming.verification.cluster import Leadership, Place, Topic
+from streaming.verification.cluster import Leadership, Topic
 from streaming.verification.differences import Metadata, Replicas
 from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.asked_versions import ServedVersions, Unsupported, asked_versions
@@ -70,11 +71,13 @@ class Broker:
         known = {one["name"]: _topic(one) for one in answer["topics"] if not one["error_code"]}
         return known, self._hidden(codes)
 
-    async def replicas(self, own: Sequence[tuple[Place, Leadership]], broker_id: int) -> Replicas:
+    async def replicas(
+        self, own: Sequence[tuple[TopicPartition, Leadership]], broker_id: int
+    ) -> Replicas:
         """Return what it says of its own replicas, under the leader epochs that it is to have
         heard; raises as `metadata`.
         """
-        codes: dict[Place, int] = {}
+        codes: dict[TopicPartition, int] = {}
         for leads, who in ((True, _CONSUMER), (False, DEBUGGING_REPLICA)):
             of_kind = [one for one in own if (one[1].leader == broker_id) == leads]
             for start in range(0, len(of_kind), _ASKED_AT_ONCE):
@@ -84,7 +87,9 @@ class Broker:
         folders, failed = await self._folders()
         return Replicas(seen, folders, failed)
 
-    async def _codes(self, some: Sequence[tuple[Place, Leadership]], who: int) -> dict[Place, int]:
+    async def _codes(
+        self, some: Sequence[tuple[TopicPartition, Leadership]], who: int
+    ) -> dict[TopicPartition, int]:
         """Return an error code for each replica."""
         topics: dict[str, list[Body]] = {}
         for (topic, partition), held in some:
@@ -105,7 +110,7 @@ class Broker:
             for one in topic["partitions"]
         }
 
-    async def _folders(self) -> tuple[dict[Place, str], dict[str, str]]:
+    async def _folders(self) -> tuple[dict[TopicPartition, str], dict[str, str]]:
         """Return the folder of each replica on its disks, and the disks that failed, with the
         reason. Copies that are to move to another disk are not told.
         """

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from state.topic_partition import TopicPartition
 from streaming.image.announced_leader import announced_epoch, is_announced_as_ours
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.observers.known_topics import read_topic
@@ -26,9 +27,6 @@ from streaming.zk.znodes import (
     partition_state_path,
     topic_path,
 )
-
-Place = tuple[str, int]
-"""Topic and partition."""
 
 
 class Leadership(NamedTuple):
@@ -67,7 +65,7 @@ class Cluster:
     unread: Sequence[str] = ()
     in_kraft: bool = False
 
-    def replicas_of(self, broker_id: int) -> Iterator[tuple[Place, Leadership]]:
+    def replicas_of(self, broker_id: int) -> Iterator[tuple[TopicPartition, Leadership]]:
         """Yield the partitions of which a broker has a replica."""
         for name, topic in self.topics.items():
             for partition, held in topic.partitions.items():

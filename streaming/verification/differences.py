@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from state.partitions.table import NO_LEADER
 from state.protocol_errors import ProtocolError, error_text
-from streaming.verification.cluster import Cluster, Leadership, Place, Topic
+from state.topic_partition import TopicPartition
+from streaming.verification.cluster import Cluster, Leadership, Topic
 
 Value = int | str | list[int] | None
 
@@ -72,8 +73,8 @@ class Replicas(NamedTuple):
     its leader epoch, the folder of each that it has on its disks, and the disks that failed.
     """
 
-    codes: Mapping[Place, int]
-    folders: Mapping[Place, str]
+    codes: Mapping[TopicPartition, int]
+    folders: Mapping[TopicPartition, str]
     failed_folders: Mapping[str, str]
 
 

@@ -22,9 +22,10 @@ from state.opened_decisions import open_body
 from state.partitions.slot import Slot
 from state.payloads.partitions import StateCause
 from state.routing import GROUP_SLOTS, Layout
+from state.topic_partition import TopicPartition
 from streaming.log.api import NewRecord
 from streaming.shadow.comparison import Comparison
-from streaming.shadow.leadership import Leadership, Partition, assignment_of, from_row, to_state
+from streaming.shadow.leadership import Leadership, assignment_of, from_row, to_state
 from streaming.shadow.looks import Load, Look, SeenTopic
 from streaming.shadow.shadow import Shadow
 from streaming.shadow.verdicts import DIVERGENCES
@@ -47,7 +48,7 @@ class Live:
         self.epoch = 0
         self.inputs: list[NewRecord] = []
         self.results: list[Look] = []
-        self.znodes: dict[Partition, Leadership] = {}
+        self.znodes: dict[TopicPartition, Leadership] = {}
         self.clock = 100
         self.elect(Look(0))
 

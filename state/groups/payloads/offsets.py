@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from state.bodies import Undo
-from state.groups.offset_rows import (
-    OffsetRow,
-    OffsetRows,
-    TopicPartition,
-    read_row,
-    read_rows,
-)
+from state.groups.offset_rows import OffsetRow, OffsetRows, read_row, read_rows
 from state.groups.payloads.requests import GroupRequest, request_fields
 from state.groups.tables import GroupApi
 from state.json_values import (
@@ -24,6 +18,7 @@ from state.json_values import (
     optional_text,
     text,
 )
+from state.topic_partition import TopicPartition
 
 
 class OffsetToCommit(NamedTuple):

@@ -13,9 +13,9 @@ from state.groups.change_bodies import Change, Timeouts
 from state.groups.config import offsets_retention_ms
 from state.groups.image import GroupImage
 from state.groups.load import LoadedPartition
-from state.groups.offset_rows import TopicPartition
 from state.groups.payloads.requests import Heartbeat
 from state.groups.tables import CoordinatorPhase
+from state.topic_partition import TopicPartition
 from streaming.front.groups.committed_topics import CommittedTopics
 from streaming.front.groups.decisions import GroupDecisions
 from streaming.front.groups.direct_assignments import DirectAssignments

@@ -6,9 +6,10 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition
+from state.groups.offset_rows import UNLOGGED, OffsetRow
 from state.groups.payloads.offsets import OffsetCommitRequested
 from state.groups.payloads.requests import Heartbeat
+from state.topic_partition import TopicPartition
 from streaming.gateway.calls import Answer
 from streaming.offsets.commit_batches import CommitBatch
 from streaming.wire.commit_layouts import CommitLayout, Numbers

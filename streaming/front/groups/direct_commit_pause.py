@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
-from state.groups.offset_rows import TopicPartition
+from state.topic_partition import TopicPartition
 from streaming.offsets.term_over import TermOver
 
 _OVER = "what was to be decided is loaded anew"

@@ -18,9 +18,10 @@ from weakref import WeakKeyDictionary
 from state.event_kinds import EventKind
 from state.groups.answers import may_commit
 from state.groups.image import GroupImage
-from state.groups.offset_rows import OffsetRow, TopicPartition
+from state.groups.offset_rows import OffsetRow
 from state.groups.payloads.requests import Heartbeat
 from state.protocol_errors import ProtocolError
+from state.topic_partition import TopicPartition
 from streaming.front.groups.direct_commit import Commit, Committer
 from streaming.front.groups.direct_commit_pause import DirectCommitPause
 from streaming.front.groups.known_partitions import KnownPartitions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from state.groups.offset_rows import TopicPartition
+from state.topic_partition import TopicPartition
 from streaming.image.cluster_image import ClusterImage
 
 

@@ -15,10 +15,10 @@ from typing import Any, Protocol, TypeAlias
 
 from state.event_kinds import EventKind
 from state.groups.image import GroupImage
-from state.groups.offset_rows import TopicPartition
 from state.groups.payloads.requests import Heartbeat
 from state.groups.tables import LOADING_ANSWERS, CoordinatorPhase, GroupApi, status_error
 from state.protocol_errors import ProtocolError
+from state.topic_partition import TopicPartition
 from streaming.gateway.calls import Answer, Call
 from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.gateway.ports import (

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from state.matrix import unpad
 from state.protocol_errors import ProtocolError
+from state.topic_partition import TopicPartition
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
 from streaming.image.cluster_image import ClusterImage
@@ -25,9 +26,6 @@ from streaming.wire.partition_reads import DEBUGGING_REPLICA, LATEST
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
-
-Place = tuple[str, int]
-"""Topic and partition."""
 
 NO_EPOCH = -1
 _BEYOND_ALL = 2**63 - 1
@@ -53,7 +51,7 @@ class Unled(NamedTuple):
     replicas: list[int]
 
 
-def unled(image: ClusterImage, place: Place) -> Unled | None:
+def unled(image: ClusterImage, place: TopicPartition) -> Unled | None:
     """Return what an image says of a partition without a leader, None for others."""
     row = image.row_of(*place)
     if row is None or int(image.columns["leader"][row]) in image.brokers:
@@ -75,15 +73,15 @@ class LogEnds:
         self._listener = listener
 
     async def ask(
-        self, replicas: Mapping[int, Mapping[Place, int]]
-    ) -> dict[Place, dict[int, LogEnd]]:
+        self, replicas: Mapping[int, Mapping[TopicPartition, int]]
+    ) -> dict[TopicPartition, dict[int, LogEnd]]:
         """Return of partitions where logs end, by broker.
 
         replicas: whom to ask of which partitions, with their leader epochs, than which no record
         has a later one. Who does not answer, or of some partitions only, is left out of them.
         """
         said = await asyncio.gather(*(self._of_broker(*one) for one in replicas.items()))
-        found: dict[Place, dict[int, LogEnd]] = {}
+        found: dict[TopicPartition, dict[int, LogEnd]] = {}
         for broker, ends in zip(replicas, said, strict=True):
             for place, end in ends.items():
                 found.setdefault(place, {})[broker] = end
@@ -94,9 +92,9 @@ class LogEnds:
         await self._brokers.close()
 
     async def _of_broker(
-        self, broker: int, leader_epochs: Mapping[Place, int]
-    ) -> dict[Place, LogEnd]:
-        found: dict[Place, LogEnd] = {}
+        self, broker: int, leader_epochs: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, LogEnd]:
+        found: dict[TopicPartition, LogEnd] = {}
         places = iter(leader_epochs.items())
         try:
             while some := dict(islice(places, _ASKED_AT_ONCE)):
@@ -107,7 +105,9 @@ class LogEnds:
             logger.warning("where logs of broker %d end is not known: %s", broker, error)
         return found
 
-    async def _offsets(self, broker: int, places: Mapping[Place, int]) -> dict[Place, int]:
+    async def _offsets(
+        self, broker: int, places: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
         """Return where logs end, of the partitions of which the broker says it."""
         said = {"current_leader_epoch": -1, "timestamp": LATEST}
         topics = [
@@ -123,7 +123,9 @@ class LogEnds:
             if not one["error_code"]
         }
 
-    async def _last_epochs(self, broker: int, highest: dict[Place, int]) -> dict[Place, int]:
+    async def _last_epochs(
+        self, broker: int, highest: dict[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
         """Return the last epochs of logs, none later than that given for each. It is mostly one of
         the latest, so the first steps downwards are small.
         """
@@ -145,7 +147,9 @@ class LogEnds:
                     highest[place] = epoch - 1
         return highest
 
-    async def _reach(self, broker: int, epochs: Mapping[Place, int]) -> dict[Place, bool]:
+    async def _reach(
+        self, broker: int, epochs: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, bool]:
         """Return whether logs have records of these epochs or later ones, of the partitions of
         which the broker says it.
         """
@@ -185,7 +189,7 @@ class LogEnds:
         }
 
 
-def _by_topic(places: Mapping[Place, int]) -> dict[str, list[int]]:
+def _by_topic(places: Mapping[TopicPartition, int]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for topic, partition in places:
         found.setdefault(topic, []).append(partition)

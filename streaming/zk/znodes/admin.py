@@ -8,9 +8,8 @@ from typing import Any
 import orjson
 
 from state.json_values import int32_tuple
+from state.topic_partition import TopicPartition
 from streaming.zk.znodes.topic import partition_number, topic_name
-
-TopicPartition = tuple[str, int]
 
 
 def parse_preferred_election(data: bytes) -> list[TopicPartition]:

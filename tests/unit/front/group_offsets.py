@@ -8,7 +8,8 @@ import asyncio
 
 from state.groups.buckets import group_bucket
 from state.groups.load import LoadedPartition
-from state.groups.offset_rows import OffsetRow, TopicPartition, read_rows
+from state.groups.offset_rows import OffsetRow, read_rows
+from state.topic_partition import TopicPartition
 from streaming.offsets.loading import fold_records
 from tests.unit.front.group_requests import GROUP
 from tests.unit.front.group_world import GroupWorld

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from state.groups.offset_rows import TopicPartition
 from state.protocol_errors import ProtocolError
+from state.topic_partition import TopicPartition
 from streaming.offsets.history import History
 from streaming.wire.apis import ApiKey
 from tests.fixtures.waiting import wait_on_loop

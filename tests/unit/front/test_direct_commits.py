@@ -9,8 +9,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from state.groups.offset_rows import UNLOGGED, TopicPartition
+from state.groups.offset_rows import UNLOGGED
 from state.protocol_errors import ProtocolError
+from state.topic_partition import TopicPartition
 from streaming.front.groups import direct_commit, direct_commits
 from streaming.wire.apis import ApiKey
 from streaming.wire.commit_layouts import CommitLayouts

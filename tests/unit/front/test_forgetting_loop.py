@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 import ssl
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +20,7 @@ GONE_S = 20.0
 ROUNDS = 3
 
 
-@pytest.fixture(autouse=True)
-def no_cycles_are_looked_for() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("no_cycles_are_looked_for")
 
 
 class Echo(asyncio.Protocol):

@@ -12,8 +12,9 @@ import orjson
 
 from state.blocks import encode_block
 from state.event_kinds import EventKind
+from state.topic_partition import TopicPartition
 from streaming.front.unclean_recovery import UncleanRecovery
-from streaming.gateway.passing.log_ends import LogEnd, LogEnds, Place
+from streaming.gateway.passing.log_ends import LogEnd, LogEnds
 from streaming.log.api import NewRecord
 from tests.unit.gateway.replica_logs import TOPIC, without_leader
 from tests.unit.gateway.support import FakeCluster, registration
@@ -35,13 +36,13 @@ class World:
         self.recovery = UncleanRecovery(log_ends, self.cluster.image, self.append, timeout_s)
 
     async def ask(
-        self, replicas: Mapping[int, Mapping[Place, int]]
-    ) -> dict[Place, dict[int, LogEnd]]:
+        self, replicas: Mapping[int, Mapping[TopicPartition, int]]
+    ) -> dict[TopicPartition, dict[int, LogEnd]]:
         self.asked.append(
             {broker: [partition for _, partition in one] for broker, one in replicas.items()}
         )
         self.meanwhile()
-        found: dict[Place, dict[int, LogEnd]] = {}
+        found: dict[TopicPartition, dict[int, LogEnd]] = {}
         for broker, places in replicas.items():
             for place in places:
                 if place[1] in self.said.get(broker, {}):

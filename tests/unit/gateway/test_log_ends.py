@@ -10,8 +10,9 @@ import pytest
 
 from state.event_kinds import EventKind
 from state.protocol_errors import ProtocolError
+from state.topic_partition import TopicPartition
 from streaming.gateway.passing.brokers import Brokers
-from streaming.gateway.passing.log_ends import LogEnd, LogEnds, Place
+from streaming.gateway.passing.log_ends import LogEnd, LogEnds
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
@@ -32,10 +33,10 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 def said_by(
-    stubs: list[AnsweringBroker], asked: Mapping[int, Mapping[Place, int]]
-) -> dict[Place, dict[int, LogEnd]]:
+    stubs: list[AnsweringBroker], asked: Mapping[int, Mapping[TopicPartition, int]]
+) -> dict[TopicPartition, dict[int, LogEnd]]:
     """Ask brokers, and return what they say."""
-    found: dict[Place, dict[int, LogEnd]] = {}
+    found: dict[TopicPartition, dict[int, LogEnd]] = {}
 
     async def scenario(rig: Rig) -> None:
         async with brokers(rig, *stubs):
@@ -137,11 +138,11 @@ class Known:
     """Says of partition 0 where logs end, and notes whom it was to ask."""
 
     def __init__(self) -> None:
-        self.asked: list[Mapping[int, Mapping[Place, int]]] = []
+        self.asked: list[Mapping[int, Mapping[TopicPartition, int]]] = []
 
     async def ask(
-        self, replicas: Mapping[int, Mapping[Place, int]]
-    ) -> dict[Place, dict[int, LogEnd]]:
+        self, replicas: Mapping[int, Mapping[TopicPartition, int]]
+    ) -> dict[TopicPartition, dict[int, LogEnd]]:
         self.asked.append(replicas)
         return {(TOPIC, 0): {1: LogEnd(2, 5), 2: LogEnd(2, 6)}}
 

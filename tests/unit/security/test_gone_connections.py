@@ -26,14 +26,15 @@ GONE_S = 20.0
 ALLOCATION = {"broker_id": 1, "broker_epoch": 101}
 
 
+pytestmark = pytest.mark.usefixtures("no_cycles_are_looked_for")
+
+
 @pytest.fixture(autouse=True)
-def no_cycles_are_looked_for() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    logging.disable(logging.WARNING)  # pytest keeps what is logged, and what it is about
+def nothing_is_logged() -> Iterator[None]:
+    """Pytest keeps what is logged, and what it is about."""
+    logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)
-    gc.enable()
 
 
 def left() -> int:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from state.groups.answers import fetch_offsets
-from state.groups.offset_rows import TopicPartition
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
+from state.topic_partition import TopicPartition
 from tests.unit.state.group_support import PARTITION, Coordinator, Watched
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)

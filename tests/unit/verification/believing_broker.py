@@ -9,7 +9,8 @@ from typing import Any
 
 from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
-from streaming.verification.cluster import Cluster, Leadership, Place, Topic
+from state.topic_partition import TopicPartition
+from streaming.verification.cluster import Cluster, Leadership, Topic
 from streaming.wire.apis import ApiKey
 from streaming.wire.requests import Request, decode_request
 from streaming.wire.responses import encode_response
@@ -31,7 +32,7 @@ class Believer:
 
     believes: Cluster
     hidden: frozenset[str] = frozenset()
-    codes: dict[Place, int] = field(default_factory=dict)
+    codes: dict[TopicPartition, int] = field(default_factory=dict)
     folders: list[dict[str, Any]] = field(default_factory=list)
 
     async def answer(self, request: bytes) -> bytes:
@@ -106,7 +107,9 @@ class Believer:
         return {"throttle_time_ms": 0, "error_code": 0, "results": self.folders}
 
 
-def disk(folder: str, replicas: Mapping[Place, bool], error_code: int = 0) -> dict[str, Any]:
+def disk(
+    folder: str, replicas: Mapping[TopicPartition, bool], error_code: int = 0
+) -> dict[str, Any]:
     """Return what is said of a disk; replicas: whether each is to move here from another one."""
     topics = [
         {
