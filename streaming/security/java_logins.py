@@ -5,16 +5,16 @@ behind Kafka's own server side of a mechanism (KIP-86, SaslServerAuthenticator).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from streaming.embedded.java_class import JavaClass, MadeOf, shared_jvm
-from streaming.embedded.jvm import JavaException, JvmFailed, KeptObject, asked
+from streaming.embedded.jvm import JvmFailed, KeptObject
 from streaming.security.broker_configs import broker_configs
-from streaming.security.identity import Identity, Refused, Undecided
+from streaming.security.identity import Identity
+from streaming.security.java_verdicts import finding_out
 from streaming.security.principals import user_principal
 
 HANDLER = "org.apache.kafka.common.security.auth.AuthenticateCallbackHandler"
@@ -83,7 +83,7 @@ class JavaServer:
         return await loop.run_in_executor(_THREADS, self._answer, token)
 
     def _answer(self, token: bytes) -> bytes:
-        with _judging():
+        with finding_out():
             if self._server is None:
                 self._server = self._logins.java_server()
             server = self._server.java
@@ -95,14 +95,3 @@ class JavaServer:
                     user_principal(name), end_ms=end_ms, java_server=self._server
                 )
             return answer
-
-
-@contextmanager
-def _judging() -> Iterator[None]:
-    try:
-        with asked():
-            yield
-    except JvmFailed as error:
-        raise Undecided(str(error)) from error
-    except JavaException as error:
-        raise Refused(str(error)) from error

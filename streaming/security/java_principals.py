@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 from streaming.embedded.java_class import JavaClass, MadeOf, shared_jvm
@@ -23,7 +21,8 @@ from streaming.embedded.jvm import (
 )
 from streaming.security.acls import Client
 from streaming.security.broker_configs import broker_configs
-from streaming.security.identity import Identity, Refused, Undecided
+from streaming.security.identity import Identity, Refused
+from streaming.security.java_verdicts import finding_out
 from streaming.security.newcomers import Newcomer
 
 logger = logging.getLogger(__name__)
@@ -71,7 +70,7 @@ class JavaPrincipals:
         return await loop.run_in_executor(_THREADS, self._client, newcomer)
 
     def _client(self, newcomer: Newcomer) -> Client:
-        with _judging():
+        with finding_out("the principal builder: "):
             building = self._building.get()
             principal = building.principal(newcomer)
             if principal is None:
@@ -173,14 +172,3 @@ class _Building:
             "getPeerCertificates": self._jvm.array("java.security.cert.Certificate", [shown]),
         }
         return self._functions.answering("javax.net.ssl.SSLSession", said)
-
-
-@contextmanager
-def _judging() -> Iterator[None]:
-    try:
-        with asked():
-            yield
-    except JvmFailed as error:
-        raise Undecided(f"the principal builder: {error}") from error
-    except JavaException as error:
-        raise Refused(f"the principal builder failed: {error}") from error

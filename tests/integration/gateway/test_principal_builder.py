@@ -151,7 +151,7 @@ def test_it_is_told_of_a_certificate(
 
 
 def test_what_it_raises_lets_nobody_in(folder: Path) -> None:
-    with pytest.raises(Refused, match=r"^the principal builder failed: peer not authenticated"):
+    with pytest.raises(Refused, match=r"^the principal builder: peer not authenticated"):
         said(settings(folder, BY_SUBJECT), came(SSL))
     with pytest.raises(Refused, match="No principal mapped to listener OTHER"):
         said(settings(folder, BY_LISTENER), came(listener="OTHER"))
