@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from streaming.commands.options import ConfigFiles, Overrides, outside_settings
-from streaming.commands.output import table_console
+from streaming.commands.output import table_console, table_of
 
 if TYPE_CHECKING:
     from streaming.migration.findings import Finding
@@ -64,11 +62,7 @@ def _print_table(found: Found) -> None:
     console = table_console()
     if found.begun:
         console.print(_BEGUN)
-    table = Table(box=None, header_style="bold")
-    for name in ("weight", "where", "what", "remedy"):
-        table.add_column(name, no_wrap=name == "weight", overflow="fold")
-    for one in found.findings:
-        table.add_row(*map(Text, _fields(one).values()))
-    console.print(table if found.findings else "nothing was found")
+    rows = [_fields(one) for one in found.findings]
+    console.print(table_of(rows, whole=True) if rows else "nothing was found")
     for gap in found.gaps:
         console.print(f"not looked at: {gap}", markup=False, soft_wrap=True)

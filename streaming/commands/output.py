@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 _WHOLE_COLUMNS = 1000000
 
@@ -12,6 +15,18 @@ def table_console() -> Console:
     """Return a console of stdout; what no terminal shows is cut at no width, for grep and awk."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_WHOLE_COLUMNS)
+
+
+def table_of(rows: Sequence[Mapping[str, object]], *, whole: bool = False) -> Table:
+    """Return rows with the same names as a table; None is a dash. whole: long words go on in the
+    next line, and are not cut.
+    """
+    table = Table(box=None, header_style="bold")
+    for name in rows[0] if rows else ():
+        table.add_column(name, overflow="fold" if whole else "ellipsis")
+    for row in rows:
+        table.add_row(*("-" if one is None else Text(str(one)) for one in row.values()))
+    return table
 
 
 def fits(console: Console, table: Table) -> bool:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from streaming.commands.options import ConfigFiles, Overrides, outside_settings
-from streaming.commands.output import table_console
+from streaming.commands.output import table_console, table_of
 
 if TYPE_CHECKING:
     from streaming.verification.differences import Difference, Value
@@ -92,22 +89,12 @@ def _counts(found: Found, id_: int) -> dict[str, int]:
 
 
 def _print_tables(console: Console, found: Found, limit: int) -> None:
-    console.print(_table([_counts(found, id_) for id_ in sorted(found.asked)]))
+    console.print(table_of([_counts(found, id_) for id_ in sorted(found.asked)]))
     shown = found.differences[: limit or None]
     if shown:
         console.print()
-        console.print(_table([_fields(one) for one in shown]))
+        console.print(table_of([_fields(one) for one in shown]))
     if rest := len(found.differences) - len(shown):
         console.print(f"and {rest} more (--limit 0)")
     for gap in found.gaps:
         console.print(f"not compared: {gap}", markup=False, soft_wrap=True)
-
-
-def _table(rows: Sequence[Mapping[str, Value]]) -> Table:
-    """Return rows with the same names as a table."""
-    table = Table(box=None, header_style="bold")
-    for name in rows[0] if rows else ():
-        table.add_column(name)
-    for row in rows:
-        table.add_row(*("-" if one is None else Text(str(one)) for one in row.values()))
-    return table

@@ -28,6 +28,8 @@ class JavaFunctions:
         self._invoke = self.packages.java.lang.invoke
         self._handles = self._invoke.MethodHandles
         self._lookup = self._handles.publicLookup()
+        self._class = functools.cache(self._find_class)
+        self._proxies = self._invoke.MethodHandleProxies
         self._proxy = self.packages.java.lang.reflect.Proxy
         self._interface = functools.cache(self._as_interfaces)
         as_list = self.method("java.util.Arrays", "asList").asFixedArity()
@@ -35,7 +37,7 @@ class JavaFunctions:
 
     def the_class(self, name: str) -> Any:
         """Return a class by its full name."""
-        return self.packages.java.lang.Class.forName(name)
+        return self._class(name)
 
     def constructor(self, class_name: str, parameters: Sequence[int]) -> Any:
         """Return what makes objects of a class: with as many parameters as the first of the numbers
@@ -79,13 +81,12 @@ class JavaFunctions:
 
     def as_interface(self, interface: str, handle: Any) -> Any:
         """Return a function as an object of an interface that has one method."""
-        proxies = self._invoke.MethodHandleProxies
-        return proxies.asInterfaceInstance(self.the_class(interface), handle)
+        return self._proxies.asInterfaceInstance(self.the_class(interface), handle)
 
     def answering(self, interface: str, values: Mapping[str, Any]) -> Any:
         """Return an object of an interface whose methods return values, by their names."""
-        proxies, handler_class, of_method = self._answering
-        handler = proxies.asInterfaceInstance(handler_class, of_method.bindTo(dict(values)))
+        by_method = self._value_of_method.bindTo(dict(values))
+        handler = self.as_interface("java.lang.reflect.InvocationHandler", by_method)
         return self._proxy.newProxyInstance(*self._interface(interface), handler)
 
     def mapped(self, operator: Any, texts: Sequence[str]) -> Any:
@@ -98,9 +99,9 @@ class JavaFunctions:
         return found
 
     @functools.cached_property
-    def _answering(self) -> tuple[Any, Any, Any]:
-        """What makes an InvocationHandler, the class of it, and the function behind each: of a map,
-        an object, a method of its and arguments, it returns what the map has for its name.
+    def _value_of_method(self) -> Any:
+        """What returns, of a map, an object, a method of its and arguments, what the map has for
+        the method's name.
         """
         name_of = self.method("java.lang.reflect.Method", "getName")
         of_method = self.after(self.method("java.util.Map", "get"), 1, name_of)
@@ -108,8 +109,10 @@ class JavaFunctions:
         for at, kind in ((1, anything), (3, self._array("java.lang.Object", ()).getClass())):
             kinds = self._array("java.lang.Class", [kind])
             of_method = self._handles.dropArguments(of_method, at, kinds)
-        handler_class = self.the_class("java.lang.reflect.InvocationHandler")
-        return self._invoke.MethodHandleProxies, handler_class, of_method
+        return of_method
+
+    def _find_class(self, name: str) -> Any:
+        return self.packages.java.lang.Class.forName(name)
 
     def _as_interfaces(self, name: str) -> tuple[Any, Any]:
         """Return an interface's class loader, and an array of it."""

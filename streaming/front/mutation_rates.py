@@ -14,9 +14,8 @@ from streaming.settings import Settings
 from streaming.zk.multiread import read_many
 from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import entity_config_path, parse_config
-from streaming.zk.znodes.paths import sanitized
+from streaming.zk.znodes.paths import DEFAULT_ENTITY, sanitized
 
-_DEFAULT = "<default>"
 _RATE = "controller_mutation_rate"
 
 
@@ -55,13 +54,13 @@ def _rate(session: ZkReader, key: tuple[str, str]) -> Rate | None:
 def _places(user: str, client: str) -> Iterator[tuple[str, Entity]]:
     """Return where a rate may be, and who shares it (ClientQuotaManager.DefaultQuotaCallback)."""
     both, of_user, of_client = (user, client), (user, ""), ("", client)
-    for name in (sanitized(user), _DEFAULT):
+    for name in (sanitized(user), DEFAULT_ENTITY):
         if client:
-            for client_name in (sanitized(client), _DEFAULT):
+            for client_name in (sanitized(client), DEFAULT_ENTITY):
                 yield entity_config_path("users", f"{name}/clients/{client_name}"), both
         yield entity_config_path("users", name), of_user
     if client:
-        for client_name in (sanitized(client), _DEFAULT):
+        for client_name in (sanitized(client), DEFAULT_ENTITY):
             yield entity_config_path("clients", client_name), of_client
 
 

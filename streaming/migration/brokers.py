@@ -17,6 +17,9 @@ _OURS = "gateway.advertised.host"
 Configs = Mapping[str, str | None]
 """What a broker says of its configuration; None for what it keeps to itself."""
 
+_Said = tuple[Weight, str, str]
+"""A finding of one broker: its weight, what is so, and what to do."""
+
 
 def broker_findings(brokers: Mapping[int, Configs]) -> Iterator[Finding]:
     """Yield what is found of each of some brokers, and of all together."""
@@ -29,8 +32,8 @@ def broker_findings(brokers: Mapping[int, Configs]) -> Iterator[Finding]:
             "stop it once all brokers are configured for the migration",
         )
     for id_, configs in sorted(real.items()):
-        for finding in _of_one(id_, configs):
-            yield Finding(finding.weight, f"broker {id_}", finding.what, finding.remedy)
+        for weight, what, remedy in _of_one(id_, configs):
+            yield Finding(weight, f"broker {id_}", what, remedy)
     spoken = {str(configs.get(_PROTOCOL)) for configs in real.values()}
     if len(spoken) > 1:
         yield Finding(
@@ -42,51 +45,51 @@ def broker_findings(brokers: Mapping[int, Configs]) -> Iterator[Finding]:
         )
 
 
-def _of_one(id_: int, configs: Configs) -> Iterator[Finding]:
+def _of_one(id_: int, configs: Configs) -> Iterator[_Said]:
     if _ENABLED not in configs:
         what = "it is older than Kafka 3.4, which cannot be migrated"
-        yield Finding(Weight.STOPS, "", what, "upgrade it")
+        yield Weight.STOPS, what, "upgrade it"
         return
     protocol = _version(configs.get(_PROTOCOL) or "")
     if protocol < _MIGRATES_SINCE:
         what = f"{_PROTOCOL} = {configs.get(_PROTOCOL)}, and 3.4 is the oldest that migrates"
-        yield Finding(Weight.STOPS, "", what, "set it to what all brokers know, and restart it")
+        yield Weight.STOPS, what, "set it to what all brokers know, and restart it"
     yield from _disks(configs, protocol)
     reserved = int(configs.get("reserved.broker.max.id") or 0)
     if configs.get("broker.id.generation.enable") == "true" and 0 < reserved < id_:
         what = "its id was generated, with which it does not start for a migration"
-        yield Finding(Weight.STOPS, "", what, "set broker.id to the id in its meta.properties")
+        yield Weight.STOPS, what, "set broker.id to the id in its meta.properties"
     yield from _to_do(configs)
 
 
-def _disks(configs: Configs, protocol: tuple[int, int, int]) -> Iterator[Finding]:
+def _disks(configs: Configs, protocol: tuple[int, int, int]) -> Iterator[_Said]:
     disks = (configs.get("log.dirs") or configs.get("log.dir") or "").split(",")
     if len(disks) < 2:
         return
     if protocol < _DISKS_SINCE:
         what = f"it has {len(disks)} disks, and {_PROTOCOL} = {configs.get(_PROTOCOL)}"
-        yield Finding(Weight.STOPS, "", what, "have 3.7 or newer (3.7-IV2)")
+        yield Weight.STOPS, what, "have 3.7 or newer (3.7-IV2)"
     else:
         what = "it has several disks: one that fails stops it while the cluster migrates"
-        yield Finding(Weight.CHANGES, "", what, "see that all of them work before (KAFKA-16431)")
+        yield Weight.CHANGES, what, "see that all of them work before (KAFKA-16431)"
 
 
-def _to_do(configs: Configs) -> Iterator[Finding]:
+def _to_do(configs: Configs) -> Iterator[_Said]:
     if configs.get(_ENABLED) != "true":
         what = f"{_ENABLED} is not set"
         remedy = "set it, controller.quorum.voters and controller.listener.names, and restart it"
-        yield Finding(Weight.TO_DO, "", what, remedy)
+        yield Weight.TO_DO, what, remedy
     if listener := configs.get("control.plane.listener.name"):
         what = f"control.plane.listener.name = {listener}, which there is not in KRaft mode"
-        yield Finding(Weight.TO_DO, "", what, "leave it out when it restarts in KRaft mode")
+        yield Weight.TO_DO, what, "leave it out when it restarts in KRaft mode"
     authorizer = configs.get("authorizer.class.name")
     if authorizer in KAFKAS_AUTHORIZERS:
         what = f"{authorizer} does not work in KRaft mode"
         standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-        yield Finding(Weight.TO_DO, "", what, f"set {standard} then; it has the same lists")
+        yield Weight.TO_DO, what, f"set {standard} then; it has the same lists"
     elif authorizer:
         what = f"{authorizer} has to work without ZooKeeper in KRaft mode"
-        yield Finding(Weight.TO_DO, "", what, "ask who made it")
+        yield Weight.TO_DO, what, "ask who made it"
 
 
 def _version(text: str) -> tuple[int, int, int]:

@@ -8,15 +8,14 @@ import re
 from collections.abc import Iterator, Mapping
 
 from streaming.migration.findings import Finding, Weight, such_as
-from streaming.security.scram import parse_credential
+from streaming.security.scram import DIGESTS, parse_credential
 from streaming.zk.znodes import CONFIG_PATH, parse_config
+from streaming.zk.znodes.paths import DEFAULT_ENTITY
 
-_DEFAULT = "<default>"
 _BROKERS = "brokers"
 _QUOTAS = frozenset({"users", "clients", "ips"})
 KINDS = ("topics", _BROKERS, *sorted(_QUOTAS))
 """Of entities that have configurations, as znodes are called."""
-_SCRAM = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
 _JAVAS_NUMBER = re.compile(
     r"\s*[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)\s*", re.ASCII
 )
@@ -42,7 +41,7 @@ def config_findings(configs: Mapping[str, bytes]) -> Iterator[Finding]:
             continue
         kind, name, *below = path.removeprefix(f"{CONFIG_PATH}/").split("/")
         if kind == _BROKERS:
-            if name != _DEFAULT and not name.isdecimal():
+            if name != DEFAULT_ENTITY and not name.isdecimal():
                 yield _stops(path, f"{name} is no broker")
             if any(key.endswith(_PASSWORDS) for key in config):
                 encoded.append(path)
@@ -60,7 +59,7 @@ def config_findings(configs: Mapping[str, bytes]) -> Iterator[Finding]:
 def _quotas(path: str, config: Mapping[str, str], *, has_credentials: bool) -> Iterator[Finding]:
     """What is no credential of SCRAM has to be a number; has_credentials: whether there may be."""
     for key, value in config.items():
-        if has_credentials and key in _SCRAM:
+        if has_credentials and key in DIGESTS:
             try:
                 parse_credential(value)
             except ValueError as error:

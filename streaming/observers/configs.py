@@ -15,9 +15,9 @@ from streaming.observers.ports import Topics
 from streaming.observers.tree import WatchedTree
 from streaming.process.counters import Counters
 from streaming.zk.znodes import CONFIG_CHANGES_PATH, entity_config_path, parse_config_change
+from streaming.zk.znodes.paths import DEFAULT_ENTITY
 
-_ALL_BROKERS = "<default>"
-_CLUSTER_DEFAULT = f"brokers/{_ALL_BROKERS}"
+_CLUSTER_DEFAULT = f"brokers/{DEFAULT_ENTITY}"
 _TOPIC_PREFIX = "topics/"
 
 
@@ -76,7 +76,7 @@ class ConfigsObserver:
 
     def look_at_cluster_default(self) -> None:
         """Read the cluster-wide defaults and append those that differ."""
-        path = entity_config_path("brokers", _ALL_BROKERS)
+        path = entity_config_path("brokers", DEFAULT_ENTITY)
         znode = self._tree.session.get(path)
         data = None if znode is None else znode.data
         config = self._settings | cluster_overrides(data, self._settings, self._counters)

@@ -12,6 +12,8 @@ CONFIG_PATH = "/config"
 CONFIG_CHANGES_PATH = "/config/changes"
 CONFIG_CHANGE_PREFIX = "config_change_"
 DELETE_TOPICS_PATH = "/admin/delete_topics"
+DEFAULT_ENTITY = "<default>"
+"""Whose configuration all entities of a kind have that have none (ConfigEntityName.Default)."""
 
 
 def broker_path(broker_id: int) -> str:
