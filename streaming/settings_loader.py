@@ -22,7 +22,9 @@ from streaming.settings import Settings, known_keys
 
 ENVIRONMENT_PREFIX = "HELMSTREAM_"
 # Where downloads are kept and come from: matters of the machine, not knobs of the controller.
-NOT_SETTINGS = frozenset({"HELMSTREAM_CACHE", "HELMSTREAM_IVY_SETTINGS"})
+NOT_SETTINGS = frozenset(
+    {"HELMSTREAM_CACHE", "HELMSTREAM_CLASS_ARCHIVES", "HELMSTREAM_IVY_SETTINGS"}
+)
 _OF_A_SERVICE = re.compile(r"HELMSTREAM_(SERVICE_\w+|PORT(_\w+)?)")
 """What Kubernetes gives every pod beside a Service that is called helmstream."""
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from streaming.embedded.ports import PICKER
 from streaming.spark.local_fs import fetch_local_fs_jar
+from tests.fixtures.quick_starts import archive_servers, use_class_archives
 
 pytest_plugins = [
     "tests.fixtures.certificates",  # before log_cluster, which imports it
@@ -47,9 +48,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Let processes of tests pick ports apart: a server that is down keeps its own."""
+    """Let processes of tests pick ports apart, since a server that is down keeps its own, and their
+    servers start quickly.
+    """
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     PICKER.use_share(int(worker), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+    use_class_archives()
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -75,11 +79,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def jar_of_the_job(request: pytest.FixtureRequest) -> None:
-    """Fetch what makes jobs quick before the first test of one; a job itself fetches nothing."""
+def quick_starts(request: pytest.FixtureRequest) -> None:
+    """Prepare this machine for the many starts of the tests that need a JVM, before the first."""
     marks = {mark.name for item in request.session.items for mark in item.iter_markers()}
     if marks & MARKERS_OF_JOBS:
         fetch_local_fs_jar()
+    if marks & set(MARKER_OF_FOLDER.values()):
+        archive_servers()
 
 
 @pytest.fixture

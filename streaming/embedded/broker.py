@@ -11,7 +11,7 @@ from streaming.embedded.log4j import LOG4J1
 from streaming.embedded.ports import LOOPBACK, accepts_connections, check_free, free_ports
 from streaming.embedded.server import EmbeddedServer
 
-_MAIN_CLASS = "kafka.Kafka"
+MAIN_CLASS = "kafka.Kafka"
 _READY_TIMEOUT_S = 120.0
 _TERMINATE_TIMEOUT_S = 30.0
 SMALL_JVM = ("-Xmx400m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -98,17 +98,12 @@ class KafkaBroker(EmbeddedServer):
         java = find_java()
         jars = self._jars or kafka_jars(self.version, java=java)
         properties, logging = self._write_files()
-        argv = [
-            str(java.executable),
+        options = [
             *self._jvm_options,
             "-Djava.awt.headless=true",
             f"-Dlog4j.configuration={logging.as_uri()}",
-            "-cp",
-            f"{jars}/*",
-            _MAIN_CLASS,
-            str(properties),
         ]
-        self._launch(argv)
+        self._launch(java, options, f"{jars}/*", MAIN_CLASS, str(properties))
 
     def wait_until_ready(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
         """Wait until the client port accepts connections; raises ChildDied and NotReady."""

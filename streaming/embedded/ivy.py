@@ -126,14 +126,15 @@ def fetch_jars(
     if target.is_dir():
         return target
     root.mkdir(parents=True, exist_ok=True)
-    with _only_one(root / f"{name}.lock"):
+    with only_one(root / f"{name}.lock"):
         if not target.is_dir():
             _fetch(artifacts, target, java or find_java(), progress)
     return target
 
 
 @contextmanager
-def _only_one(lock_path: Path) -> Iterator[None]:
+def only_one(lock_path: Path) -> Iterator[None]:
+    """Wait until no other process is in here with the same file."""
     with lock_path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

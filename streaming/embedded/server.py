@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from streaming.embedded.class_archives import ClassArchive
+from streaming.embedded.java import Java
 from streaming.embedded.process import ChildProcess, NotReady
 from streaming.process.polling import polls
 
@@ -19,6 +21,7 @@ class EmbeddedServer:
         self.data_dir = data_dir
         self.log_path = log_path
         self._child: ChildProcess | None = None
+        self._classes = ClassArchive()
 
     @property
     def pid(self) -> int | None:
@@ -40,6 +43,7 @@ class EmbeddedServer:
             return True
         ended = self._child.terminate(timeout_s)
         self._child = None
+        self._classes.keep()
         return ended
 
     def pause(self) -> None:
@@ -50,7 +54,10 @@ class EmbeddedServer:
         """SIGCONT after pause()."""
         self._started().resume()
 
-    def _launch(self, argv: Sequence[str]) -> None:
+    def _launch(self, java: Java, options: Sequence[str], class_path: str, *main: str) -> None:
+        """Start the JVM without waiting; main: its class, and what that is told."""
+        self._classes = ClassArchive.of(java, class_path, main[0])
+        argv = [str(java.executable), *self._classes.options, *options, "-cp", class_path, *main]
         self._child = ChildProcess.start(self.name, argv, log_path=self.log_path)
 
     def _wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:

@@ -93,8 +93,7 @@ class EmbeddedZooKeeper(EmbeddedServer):
         check_free(self.name, self.port)
         java = find_java()
         config, log4j2, log4j1 = self._write_files()
-        argv = [
-            str(java.executable),
+        options = [
             f"-Xmx{self._max_heap_mb}m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
@@ -103,14 +102,8 @@ class EmbeddedZooKeeper(EmbeddedServer):
             "-Dzookeeper.jmx.log4j.disable=true",
             f"-Djute.maxbuffer={self._max_packet_bytes}",
             *self._jvm_options,
-            "-cp",
-            os.pathsep.join(map(str, spark_jars(_JAR_PATTERNS)))
-            if self._jars is None
-            else f"{self._jars}/*",
-            _MAIN_CLASS,
-            str(config),
         ]
-        self._launch(argv)
+        self._launch(java, options, self._class_path(), _MAIN_CLASS, str(config))
         self._wait_until(self._serves, timeout_s)
         return self.connect_string
 
@@ -124,6 +117,11 @@ class EmbeddedZooKeeper(EmbeddedServer):
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _class_path(self) -> str:
+        if self._jars is not None:
+            return f"{self._jars}/*"
+        return os.pathsep.join(map(str, spark_jars(_JAR_PATTERNS)))
 
     def _write_files(self) -> tuple[Path, Path, Path]:
         self.data_dir.mkdir(parents=True, exist_ok=True)

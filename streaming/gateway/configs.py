@@ -10,29 +10,23 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Final
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call, HangUp, shortened
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
+from streaming.wire.config_resource import ConfigResourceType
 from streaming.wire.errors import WireError
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response, response_body
 from streaming.wire.schema_codec import Body
 
 _STATIC_BROKER_CONFIG = 4
+_OF_ONE_BROKER: Final = {ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER}
 _HERE: Final = "here"
 _BROKER_ID: Final = re.compile("[0-9]{1,10}")
 _SET, _DELETE = 0, 1  # org.apache.kafka.clients.admin.AlterConfigOp.OpType
-
-
-class _ResourceType(IntEnum):
-    """Those of org.apache.kafka.common.config.ConfigResource.Type that belong to one broker."""
-
-    BROKER = 4
-    BROKER_LOGGER = 8
 
 
 _Place = int | str | None
@@ -77,7 +71,7 @@ class ConfigRequests:
         return {field: [answers[_name(resource)] for resource in call.body["resources"]]}
 
     def _place(self, call: Call, resource: Body) -> _Place:
-        if resource["resource_type"] not in set(_ResourceType) or not resource["resource_name"]:
+        if resource["resource_type"] not in _OF_ONE_BROKER or not resource["resource_name"]:
             return None
         name: str = resource["resource_name"]
         broker_id = int(name) if _BROKER_ID.fullmatch(name) else None
@@ -107,7 +101,7 @@ class ConfigRequests:
         error, message = ProtocolError.INVALID_REQUEST, None
         if name != str(self._node_id):
             message = f"there is no broker {name!r} to ask"
-        elif kind != _ResourceType.BROKER:
+        elif kind != ConfigResourceType.BROKER:
             message = f"node {name} has no loggers whose levels could be asked for or set"
         elif not describing and any(map(_sets, resource["configs"])):
             message = f"node {name} takes its configs when it starts; none can be set"

@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from streaming.migration.findings import Finding, Weight, such_as
 from streaming.verification.cluster import Cluster
 
 
-def metadata_findings(cluster: Cluster, deleted: Collection[str]) -> Iterator[Finding]:
-    """Yield what is found; deleted: topics that are being deleted."""
+def metadata_findings(cluster: Cluster) -> Iterator[Finding]:
+    """Yield what is found."""
     yield from _dead_brokers(cluster)
     for unread in cluster.unread:
         path, _, reason = unread.partition(": ")
@@ -40,12 +40,12 @@ def metadata_findings(cluster: Cluster, deleted: Collection[str]) -> Iterator[Fi
             " replicas in sync",
             "wait until the controller has elected one; it needs a replica that is running",
         )
-    if deleted:
+    if cluster.deleted:
         yield Finding(
             Weight.CHANGES,
             "topics",
-            f"{len(deleted)} are being deleted ({such_as(deleted)}): they are not migrated, and"
-            " brokers delete what they have of them",
+            f"{len(cluster.deleted)} are being deleted ({such_as(cluster.deleted)}): they are not"
+            " migrated, and brokers delete what they have of them",
             "wait until they are gone",
         )
 

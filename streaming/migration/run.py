@@ -18,13 +18,11 @@ from streaming.settings import Settings
 from streaming.verification.asking import connected
 from streaming.verification.cluster import Cluster, read_cluster
 from streaming.wire.apis import ApiKey
+from streaming.wire.config_resource import ConfigResourceType
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.errors import WireError
 from streaming.zk.opening import reader_of
-from streaming.zk.znodes import DELETE_TOPICS_PATH
 
-_BROKER = 4
-"""org.apache.kafka.common.config.ConfigResource.Type.BROKER."""
 _AT_ONCE = 8
 
 
@@ -51,9 +49,8 @@ def look(settings: Settings) -> Found:
     connector, found = Connector.of(settings), Found()
     with reader_of(settings) as session:
         cluster = read_cluster(session)
-        deleted = session.children(DELETE_TOPICS_PATH) or ()
         found.begun = cluster.in_kraft
-        found.findings += metadata_findings(cluster, deleted)
+        found.findings += metadata_findings(cluster)
         found.findings += znode_findings(session, found.gaps, begun=cluster.in_kraft)
     told = asyncio.run(_ask(cluster, connector, settings, found.gaps))
     found.findings += broker_findings(told)
@@ -87,7 +84,11 @@ async def _ask(
 
 async def _configs(id_: int, connector: Connector, end: Endpoint, timeout_s: float) -> Configs:
     """Raises OSError, TimeoutError, WireError."""
-    resource = {"resource_type": _BROKER, "resource_name": str(id_), "configuration_keys": None}
+    resource = {
+        "resource_type": ConfigResourceType.BROKER,
+        "resource_name": str(id_),
+        "configuration_keys": None,
+    }
     body = {
         "resources": [resource],
         "include_synonyms": False,

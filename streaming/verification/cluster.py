@@ -54,14 +54,15 @@ class Cluster:
     """What ZooKeeper has. controller_id is None where there is no /controller; in_kraft: whether it
     is of a KRaft quorum to which the cluster migrates.
 
-    topics has none that is being deleted, or cannot be read: those are left out. unread: znodes
-    that cannot be read, each with the reason.
+    topics has none that is being deleted, or cannot be read: those are left out. deleted: those
+    that are being deleted. unread: znodes that cannot be read, each with the reason.
     """
 
     controller_id: int | None
     brokers: Mapping[int, BrokerNode]
     topics: Mapping[str, Topic]
     left_out: frozenset[str] = frozenset()
+    deleted: frozenset[str] = frozenset()
     unread: Sequence[str] = ()
     in_kraft: bool = False
 
@@ -106,8 +107,15 @@ def read_cluster(session: ZkReader) -> Cluster:
     controller = session.get(CONTROLLER_PATH)
     data = b"" if controller is None else controller.data
     left_out = deleted | (names - topics.keys())
-    in_kraft = parse_kraft_epoch(data) is not None
-    return Cluster(parse_controller_id(data), brokers, held, left_out, unread, in_kraft)
+    return Cluster(
+        parse_controller_id(data),
+        brokers,
+        held,
+        left_out,
+        deleted,
+        unread,
+        in_kraft=parse_kraft_epoch(data) is not None,
+    )
 
 
 def _read_brokers(session: ZkReader, unread: list[str]) -> dict[int, BrokerNode]:

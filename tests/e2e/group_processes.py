@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from streaming.embedded.java import find_java
-from tests.fixtures.kafka_tools import NEW, class_path
+from tests.fixtures.kafka_tools import NEW, archive_of, class_path
 
 SESSION_MS = 6_000
 _HEARTBEAT_MS = 1_000
@@ -162,6 +162,6 @@ def java_command(main: str, folder: Path, words: Iterable[str]) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     logging = folder / "silent.properties"
     logging.write_text("log4j.rootLogger=OFF\n")
-    java = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    java = [*archive_of(NEW).mapping, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     logged = f"-Dlog4j.configuration={logging.as_uri()}"
     return [str(find_java().executable), *java, logged, "-cp", class_path(NEW), main, *words]

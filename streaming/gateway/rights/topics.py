@@ -18,9 +18,9 @@ from streaming.gateway.rights.asked import (
 )
 from streaming.security.acls import Operation
 from streaming.wire import since
+from streaming.wire.config_resource import ConfigResourceType
 from streaming.wire.schema_codec import Body
 
-_TOPIC = 2  # org.apache.kafka.common.config.ConfigResource.Type; the others belong to the cluster
 _CONFIGS_SINCE = 5
 
 
@@ -116,12 +116,12 @@ def configs(operation: Operation, answers: str) -> Rule:
     """
 
     def permitted(asked: Asked, one: Body) -> bool:
-        if one["resource_type"] == _TOPIC:
+        if one["resource_type"] == ConfigResourceType.TOPIC:
             return asked.may_with_topic(operation, one["resource_name"])
         return asked.may_with_cluster(operation)
 
     def refusal(one: Body) -> Body:
-        error = TOPIC_DENIED if one["resource_type"] == _TOPIC else CLUSTER_DENIED
+        error = TOPIC_DENIED if one["resource_type"] == ConfigResourceType.TOPIC else CLUSTER_DENIED
         named = {key: one[key] for key in ("resource_type", "resource_name")}
         return error | named | ({"configs": []} if answers == "results" else {})
 

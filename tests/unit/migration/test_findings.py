@@ -44,13 +44,13 @@ def cluster(topics: Mapping[str, Topic], **more: object) -> Cluster:
 
 
 def test_nothing_is_found_of_a_cluster_that_can_be_migrated() -> None:
-    assert not told(metadata_findings(cluster({"t": topic([1, 2], [2, 1])}), ()))
+    assert not told(metadata_findings(cluster({"t": topic([1, 2], [2, 1])})))
     assert not told(broker_findings({1: READY, 2: READY}))
 
 
 def test_a_broker_that_is_gone_is_waited_for() -> None:
     topics = {"a": topic([1, 9], [9, 8], led=False), "b": topic([2, 9], [1, 9], [9, 1])}
-    found = [one for one in told(metadata_findings(cluster(topics), ())) if one[0] is STOPS]
+    found = [one for one in told(metadata_findings(cluster(topics))) if one[0] is STOPS]
     assert found == [
         (STOPS, "broker 8", found[0][2]),
         (
@@ -65,8 +65,9 @@ def test_a_broker_that_is_gone_is_waited_for() -> None:
 
 def test_what_cannot_be_taken_as_it_is() -> None:
     topics = {"a": topic([1], topic_id=None), "b": topic([1], [2], led=False)}
-    looked_at = cluster(topics, unread=["/brokers/topics/x: broken topic znode: 'a: b'"])
-    assert told(metadata_findings(looked_at, {"c"})) == [
+    broken = "/brokers/topics/x: broken topic znode: 'a: b'"
+    looked_at = cluster(topics, deleted=frozenset({"c"}), unread=[broken])
+    assert told(metadata_findings(looked_at)) == [
         (STOPS, "/brokers/topics/x", "it cannot be read: broken topic znode: 'a: b'"),
         (STOPS, "topics", "1 have no id (a)"),
         (
