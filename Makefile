@@ -13,8 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE
 NEEDS_JVM := integration or spark or e2e
 # A second try is for a machine that was slow, never for records that were lost or decisions that differ.
 SECOND_TRY := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks --rerun-except '\b(LOST|DUPLICATES|DIFFERENT)\b|digest'
-# Two files at once, in the order in which they are collected. Most of a file's time is waiting.
-TWO_FILES := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Three files at once, in the order in which they are collected. Much of a file's time is waiting.
+THREE_FILES := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run fmt check static quick test test-long conformance bench bench-controller bench-groups golden lock clean java-17
@@ -64,7 +64,7 @@ quick: # waits more than it computes, so that what is read can be read meanwhile
 
 test: export HYPOTHESIS_PROFILE = short
 test: java-17 check conformance ## check, conformance, and what needs Spark, ZooKeeper or Kafka, but the slow tests
-	$(BIN)/python -m pytest -p no:randomly $(TWO_FILES) $(SECOND_TRY) -m "($(NEEDS_JVM)) and not slow" --ignore tests/conformance tests
+	$(BIN)/python -m pytest -p no:randomly $(THREE_FILES) $(SECOND_TRY) -m "($(NEEDS_JVM)) and not slow" --ignore tests/conformance tests
 
 test-long: setup java-17 ## the slow tests, and more random logs: an hour
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest --numprocesses auto --timeout 3600 tests/property

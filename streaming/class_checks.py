@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streaming.errors import ConfigurationError
-from streaming.setting_types import OAUTHBEARER
+from streaming.setting_types import GSSAPI, OAUTHBEARER
 from streaming.settings import Settings
 
 
 def check_classes(settings: Settings) -> None:
     """Raise ConfigurationError for settings that are allowed one by one, and not together."""
     _check_login_classes(settings)
+    _check_own_login(settings)
     _check_builder(settings)
     _check_rights(settings)
     _check_policy(settings)
@@ -34,6 +35,27 @@ def _check_login_classes(settings: Settings) -> None:
             "is about callback handlers of the brokers' own, of which there is none: set"
             f" plain.{key}.class or oauthbearer.{key}.class to the brokers', or leave this out",
         )
+
+
+def _check_own_login(settings: Settings) -> None:
+    path, mechanism = settings.sasl_login_class_path, settings.sasl_mechanism_inter_broker_protocol
+    if not path:
+        refuse_alone(
+            {"sasl.login.config": settings.sasl_login_config},
+            "names login classes of the brokers' own, of which there are none: set"
+            " sasl.login.class.path to where they are, or leave this out",
+        )
+        return
+    if mechanism in ("", GSSAPI):
+        raise ConfigurationError(
+            f"sasl.login.class.path = {path} is about who this node is by PLAIN, SCRAM or"
+            f" OAUTHBEARER, and sasl.mechanism.inter.broker.protocol is {mechanism or 'empty'}:"
+            " set that to the mechanism of those classes, or leave this out"
+        )
+    refuse_alone(
+        {"sasl.oauthbearer.token.endpoint.url": settings.sasl_oauthbearer_token_endpoint_url},
+        f"is not read where sasl.login.class.path = {path}: say it in sasl.login.config",
+    )
 
 
 def _check_builder(settings: Settings) -> None:

@@ -89,7 +89,9 @@ def _check_zookeeper(settings: Settings) -> None:
 
 def _check_sasl(settings: Settings) -> None:
     mechanism = settings.sasl_mechanism_inter_broker_protocol
-    if mechanism and not settings.java_security_auth_login_config:
+    if mechanism and not (
+        settings.java_security_auth_login_config or settings.sasl_login_class_path
+    ):
         raise ConfigurationError(
             f"sasl.mechanism.inter.broker.protocol = {mechanism} needs a name and a secret: set"
             " java.security.auth.login.config to a JAAS file with a section KafkaServer, as the"
@@ -134,7 +136,7 @@ def _check_bearer(settings: Settings) -> None:
             " brokers with OAuthBearerValidatorCallbackHandler have it"
         )
     ours = settings.sasl_mechanism_inter_broker_protocol == OAUTHBEARER
-    if ours and not token_url:
+    if ours and not token_url and not settings.sasl_login_class_path:
         raise ConfigurationError(
             "sasl.oauthbearer.token.endpoint.url is empty, and this node tells brokers by"
             " OAUTHBEARER who it is: set it to the URL that gives out tokens, as brokers with"

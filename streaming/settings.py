@@ -139,6 +139,8 @@ class Settings(BaseModel):
     sasl_server_callback_handler_config: File
     sasl_kerberos_service_name: Name
     sasl_kerberos_principal_to_local_rules: KerberosRules
+    sasl_login_class_path: ClassPath
+    sasl_login_config: File
     java_security_auth_login_config: File
     java_security_krb5_conf: File
     authorizer_class_name: Name

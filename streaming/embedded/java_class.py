@@ -39,6 +39,26 @@ class ClassUnusable(Exception):
     """A class cannot be used; the message says why."""
 
 
+class OncePerJvm(Generic[T]):
+    """What is made once in each JVM, anew when it is another one; safe from any thread."""
+
+    def __init__(self, jvm: SmallJvm, make: Callable[[], T]) -> None:
+        self._jvm = jvm
+        self._make = make
+        self._making = threading.Lock()
+        self._packages: Any = None
+        self._made: T | None = None
+
+    def get(self) -> T:
+        """Return what is made; to be called `with asked()`."""
+        with self._making:
+            packages = self._jvm.packages()
+            if self._made is None or packages is not self._packages:
+                self._made = self._make()
+                self._packages = packages
+            return self._made
+
+
 class MadeOf(Generic[T]):
     """What is made of a class, once in each JVM; safe from any thread."""
 
@@ -49,19 +69,11 @@ class MadeOf(Generic[T]):
         self._jvm = jvm
         self._class_name = class_name
         self._interfaces = interfaces
-        self._make = make
-        self._making = threading.Lock()
-        self._packages: Any = None
-        self._made: T | None = None
+        self._once = OncePerJvm(jvm, lambda: make(self.new()))
 
     def get(self) -> T:
         """Return what is made of it; to be called `with asked()`."""
-        with self._making:
-            packages = self._jvm.packages()
-            if self._made is None or packages is not self._packages:
-                self._made = self._make(self.new())
-                self._packages = packages
-            return self._made
+        return self._once.get()
 
     def new(self) -> Any:
         """Return one more object of the class; to be called `with asked()`."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from streaming.embedded.java_class import JavaClass
-from streaming.front.own_classes import broker_properties, check_class
 from streaming.security.java_logins import HANDLER, JavaLogins
+from streaming.security.own_classes import broker_properties, check_class
 from streaming.settings import Settings
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from streaming.embedded.java_class import JavaClass
-from streaming.front.own_classes import broker_properties, check_class
 from streaming.security.java_principals import BUILDER, JavaPrincipals
 from streaming.security.mapping_rules import mapping_rules
 from streaming.security.newcomers import Naming
+from streaming.security.own_classes import broker_properties, check_class
 from streaming.setting_types import KAFKAS_BUILDER
 from streaming.settings import Settings
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streaming.embedded.java_class import JavaClass
-from streaming.front.own_classes import broker_properties, check_class
 from streaming.front.zk_acls import ZkAcls
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.serving import Rights
 from streaming.security.authorizer import AclAuthorizer
 from streaming.security.java_authorizer import JavaAuthorizer
 from streaming.security.older_authorizer import OLDER_AUTHORIZER
+from streaming.security.own_classes import broker_properties, check_class
 from streaming.security.started_authorizer import AUTHORIZER, ServerInfo
 from streaming.settings import Settings
 from streaming.wire.endpoints import Endpoint

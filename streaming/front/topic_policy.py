@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from streaming.embedded.java_class import JavaClass
-from streaming.front.own_classes import check_class, properties
 from streaming.gateway.topic_policy import POLICY, JavaTopicPolicy
+from streaming.security.own_classes import check_class, properties
 from streaming.settings import Settings
 
 

@@ -1,10 +1,11 @@
-"""How a log cluster is reached that wants TLS, names and passwords, or tokens of an issuer: by the
-properties of a client, as Kafka's own tools take them with --command-config.
+"""How a log cluster is reached that wants TLS, names and passwords, tokens of an issuer or tickets:
+by the properties of a client, as Kafka's own tools take them with --command-config.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,14 @@ _PROTOCOL, _MECHANISM, _LOGIN = "security.protocol", "sasl.mechanism", "sasl.jaa
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
 _KEY, _TRUSTED = "ssl.keystore.location", "ssl.truststore.location"
 _OAUTHBEARER, _TOKENS_URL = "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url"
+_GSSAPI, _SERVICE = "GSSAPI", "sasl.kerberos.service.name"
+_REALMS = "java.security.krb5.conf"
+"""No property of clients: Kafka's tools are told it as one of Java, and pass over it here."""
+_TICKET_MODULE = "Krb5LoginModule"
 _BEARER_PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 _ALLOWED = {
     _PROTOCOL: ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-    _MECHANISM: ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", _OAUTHBEARER),
+    _MECHANISM: ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", _OAUTHBEARER, _GSSAPI),
     "sasl.login.callback.handler.class": (
         f"{_BEARER_PACKAGE}.secured.OAuthBearerLoginCallbackHandler",
         f"{_BEARER_PACKAGE}.OAuthBearerLoginCallbackHandler",
@@ -29,13 +34,12 @@ _ALLOWED = {
     "ssl.keystore.type": ("PEM",),
     "ssl.truststore.type": ("PEM",),
 }
-_KNOWN = frozenset({*_ALLOWED, _LOGIN, _KEY, _TRUSTED, _TOKENS_URL})
-_USER, _CLIENT = ("username", "password"), ("clientId", "clientSecret")
+_KNOWN = frozenset({*_ALLOWED, _LOGIN, _KEY, _TRUSTED, _TOKENS_URL, _SERVICE})
 _ABOUT_SECURITY = ("security.", "ssl.", "sasl.")
 
 
 def security_options(file: Path) -> dict[str, Any]:
-    """Return what kafka-python's clients are told of TLS, name and password or tokens.
+    """Return what kafka-python's clients are told of TLS, name and password, tokens or tickets.
 
     What is not about them in the file does not count. Raises ConfigurationError naming file, key
     and what is allowed; it repeats no password.
@@ -81,26 +85,65 @@ def _login(file: Path, given: Mapping[str, str]) -> dict[str, Any]:
     if mechanism is None:
         allowed = ", ".join(_ALLOWED[_MECHANISM])
         raise ConfigurationError(f"{file}: {_MECHANISM} is missing; allowed are {allowed}")
-    options = _module(file, given).options
-    by_token = mechanism == _OAUTHBEARER
+    proof = _OWN.get(mechanism, _by_password)
+    return {"sasl_mechanism": mechanism} | proof(file, given, _module(file, given))
+
+
+def _by_password(file: Path, _: Mapping[str, str], module: LoginModule) -> dict[str, Any]:
+    user, password = _options(file, module, "username", "password")
+    return {"sasl_plain_username": user, "sasl_plain_password": password}
+
+
+def _by_token(file: Path, given: Mapping[str, str], module: LoginModule) -> dict[str, Any]:
+    # What reads tokens is slow to import, and few log clusters want any.
+    from streaming.log.client_tokens import token_provider  # noqa: PLC0415
+
+    client, secret = _options(file, module, "clientId", "clientSecret")
+    url = _tokens_url(file, given)
+    context = new_client_context("https")
+    load_trusted(context, f"{file}: {_LOGIN}'s {_TRUSTED}", module.options.get(_TRUSTED, ""))
+    tokens = token_provider(url, client, secret, module.options.get("scope", ""), context)
+    return {"sasl_oauth_token_provider": tokens}
+
+
+def _by_ticket(file: Path, given: Mapping[str, str], module: LoginModule) -> dict[str, Any]:
+    # What asks Java is slow to import, and few log clusters want tickets.
+    from streaming.log.client_tickets import ticket_options  # noqa: PLC0415
+    from streaming.tickets.jgss import keytab_of, shared_jgss  # noqa: PLC0415
+
+    if module.name != _TICKET_MODULE:
+        raise ConfigurationError(
+            f"{file}: {_LOGIN} has {module.name}; for {_GSSAPI} allowed is"
+            f" com.sun.security.auth.module.{_TICKET_MODULE}"
+        )
+    service = given.get(_SERVICE) or module.options.get("serviceName", "")
+    if not service:
+        raise ConfigurationError(
+            f"{file}: {_SERVICE} is missing; allowed is what the brokers' principals begin with,"
+            " such as kafka"
+        )
+    realms, keytab = given.get(_REALMS, ""), keytab_of(module.options)
+    for key, path in ((_REALMS, realms), (f"{_LOGIN}'s keyTab", keytab)):
+        if path and not os.access(path, os.R_OK):
+            raise ConfigurationError(
+                f"{file}: {key} = {path!r} cannot be read; allowed is a file that this process may"
+                " read"
+            )
+    return ticket_options(shared_jgss(tuple(sorted(module.options.items())), realms), service)
+
+
+_OWN: Mapping[str, Callable[[Path, Mapping[str, str], LoginModule], dict[str, Any]]] = {
+    _OAUTHBEARER: _by_token,
+    _GSSAPI: _by_ticket,
+}
+"""By mechanism; of the others the proof is a password."""
+
+
+def _options(file: Path, module: LoginModule, *names: str) -> list[str]:
     try:
-        user, secret = (options[key] for key in (_CLIENT if by_token else _USER))
+        return [module.options[name] for name in names]
     except KeyError as missing:
         raise ConfigurationError(f"{file}: {_LOGIN} has no {missing.args[0]}=...") from None
-    if by_token:
-        # What reads tokens is slow to import, and few log clusters want any.
-        from streaming.log.client_tokens import token_provider  # noqa: PLC0415
-
-        url = _tokens_url(file, given)
-        context = new_client_context("https")
-        load_trusted(context, f"{file}: {_LOGIN}'s {_TRUSTED}", options.get(_TRUSTED, ""))
-        tokens = token_provider(url, user, secret, options.get("scope", ""), context)
-        return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": tokens}
-    return {
-        "sasl_mechanism": mechanism,
-        "sasl_plain_username": user,
-        "sasl_plain_password": secret,
-    }
 
 
 def _tokens_url(file: Path, given: Mapping[str, str]) -> str:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-Conversation: TypeAlias = Generator[bytes, bytes, None]
-"""What a client says by turns with what it hears; blocks where somebody else has to be asked first,
-and raises OSError where that one fails.
-"""
+from streaming.wire.conversation import Conversation
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
 from streaming.errors import ConfigurationError
 from streaming.keyfiles.jaas import JaasError, LoginModule, Sections, parse_jaas
 from streaming.keyfiles.pem import load_trusted, new_client_context
-from streaming.security.conversation import Conversation, Credentials
-from streaming.security.kerberos.client import kerberos_conversation
-from streaming.security.kerberos.jgss import Jgss, shared_jgss
+from streaming.security.conversation import Credentials
+from streaming.security.java_own_login import java_credentials
+from streaming.security.proofs import bearer_conversation
 from streaming.setting_types import GSSAPI, OAUTHBEARER, PLAIN
 from streaming.settings import Settings
+from streaming.tickets.client import kerberos_conversation
+from streaming.tickets.jgss import Jgss, keytab_of, shared_jgss
 from streaming.tokens.own_tokens import ClientLogin, OwnTokens
 
 _FILE = "java.security.auth.login.config"
@@ -47,6 +49,8 @@ def own_credentials(settings: Settings) -> Credentials | None:
     mechanism = settings.sasl_mechanism_inter_broker_protocol
     if not mechanism:
         return None
+    if settings.sasl_login_class_path:
+        return java_credentials(settings, mechanism)
     wanted = _MODULES.get(mechanism, _SCRAM_MODULE)
     module = _named(_of_brokers(_sections(settings), settings.controller_listener), wanted)
     if module is not None:
@@ -159,17 +163,7 @@ def _by_token(settings: Settings, mechanism: str, module: LoginModule) -> Creden
     login = ClientLogin(client, secret, module.options.get("scope", ""))
     trusted = issuer_context(settings, settings.controller_listener)
     tokens = OwnTokens(settings.sasl_oauthbearer_token_endpoint_url, login, trusted)
-    return Credentials(mechanism, client, begin=token_conversation(tokens))
-
-
-def token_conversation(tokens: OwnTokens) -> Callable[[str], Conversation]:
-    """Return what begins a login with a token (RFC 7628): who is refused hears why, and agrees."""
-
-    def conversation(_: str) -> Conversation:
-        if (yield f"n,,\x01auth=Bearer {tokens.get()}\x01\x01".encode()):
-            yield b"\x01"
-
-    return conversation
+    return Credentials(mechanism, client, begin=lambda _: bearer_conversation(tokens.get))
 
 
 def _by_service_ticket(settings: Settings, _: str, module: LoginModule) -> Credentials:
@@ -197,7 +191,7 @@ def _jgss(settings: Settings, module: LoginModule) -> Jgss:
             f"java.security.krb5.conf = {conf!r} cannot be read; allowed: a krb5.conf as brokers"
             " have it, or nothing for /etc/krb5.conf"
         )
-    keytab = module.options.get("keyTab", "").removeprefix("FILE:")
+    keytab = keytab_of(module.options)
     if keytab and not os.access(keytab, os.R_OK):
         raise _unusable(settings, f"keyTab {keytab!r} of its {module.name} cannot be read")
     options = tuple(sorted(module.options.items()))

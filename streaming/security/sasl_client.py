@@ -6,11 +6,12 @@ import asyncio
 import math
 from concurrent.futures import ThreadPoolExecutor
 
-from scramp import ScramClient, ScramException
+from scramp import ScramException
 
-from streaming.security.conversation import Conversation, Credentials
-from streaming.setting_types import PLAIN
+from streaming.security.conversation import Credentials
+from streaming.security.proofs import password_conversation
 from streaming.wire.apis import APIS, ApiKey
+from streaming.wire.conversation import Conversation
 from streaming.wire.exchange import CLIENT_ID, Exchange
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
@@ -65,20 +66,7 @@ def _said(conversation: Conversation, heard: bytes | None, user: str) -> bytes |
 def _conversation(ours: Credentials, host: str) -> Conversation:
     if ours.begin is not None:
         return ours.begin(host)
-    return _plain(ours) if ours.mechanism == PLAIN else _scram(ours)
-
-
-def _plain(ours: Credentials) -> Conversation:
-    """RFC 4616."""
-    yield f"\0{ours.user}\0{ours.password}".encode()
-
-
-def _scram(ours: Credentials) -> Conversation:
-    client = ScramClient([ours.mechanism], ours.user, ours.password)
-    first = yield client.get_client_first().encode()
-    client.set_server_first(first.decode())
-    final = yield client.get_client_final().encode()
-    client.set_server_final(final.decode())
+    return password_conversation(ours.mechanism, ours.user, ours.password)
 
 
 async def _ask(connection: Exchange, api: ApiKey, body: Body) -> Body:

@@ -18,6 +18,7 @@ from streaming.paths import DataDir
 from streaming.preflight import check_bindable, check_log_clusters, check_zookeeper
 from streaming.process.stop_signals import on_stop_signal
 from streaming.security.credentials import check_credentials
+from streaming.security.java_own_login import check_own_login
 from streaming.security.tls import check_tls
 from streaming.setting_checks import gateway_ports
 from streaming.settings import Settings
@@ -44,6 +45,7 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
     find_java()
     check_tls(settings)
     check_credentials(settings)
+    check_own_login(settings)
     check_topic_policy(settings)
     check_authorizer(settings)
     check_login_classes(settings)

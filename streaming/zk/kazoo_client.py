@@ -12,7 +12,7 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 
 from streaming.embedded.jvm import JvmFailed
-from streaming.security.kerberos.jgss import GssFailed
+from streaming.tickets.jgss import GssFailed
 from streaming.zk.errors import WriteRefused
 from streaming.zk.host_addresses import Address, HostAddresses
 

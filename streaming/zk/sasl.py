@@ -7,7 +7,8 @@ from typing import Any
 
 from puresasl.mechanisms import Mechanism, mechanisms
 
-from streaming.security.conversation import Conversation, Credentials
+from streaming.security.conversation import Credentials
+from streaming.wire.conversation import Conversation
 
 
 class _Conversing(Mechanism):

@@ -26,10 +26,10 @@ from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, Reso
 from streaming.security.authorizer import AclAuthorizer
 from streaming.security.connector import Connector
 from streaming.security.conversation import Credentials
-from streaming.security.credentials import token_conversation
 from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
 from streaming.security.oauthbearer.signing_keys import SigningKeys
 from streaming.security.principals import ANONYMOUS
+from streaming.security.proofs import bearer_conversation
 from streaming.security.sasl_server import Sasl
 from streaming.security.scram import ScramCredential
 from streaming.security.tls import client_context, server_context
@@ -131,9 +131,9 @@ async def cases(folder: Path, stack: AsyncExitStack) -> dict[str, Case]:
         "super_user": await started(listener(), Connector(), authorizer(ANONYMOUS)),
         "tls": await started(listener(tls=True), Connector(client)),
     }
+    begin = {OAUTHBEARER: lambda _: bearer_conversation(tokens.get)}
     for mechanism in mechanisms:
-        begin = token_conversation(tokens) if mechanism == OAUTHBEARER else None
-        ours = Credentials(mechanism, USER, PASSWORD, begin)
+        ours = Credentials(mechanism, USER, PASSWORD, begin.get(mechanism))
         found[mechanism] = await started(listener(named=True), Connector(ours=ours))
     ours = Credentials(MECHANISMS[-1], USER, PASSWORD)
     secured = Connector(client, ours)

@@ -1,5 +1,5 @@
 """Three real brokers with an authorizer, a principal builder and a callback handler for PLAIN of
-their own: the gateway asks the same classes.
+their own: the gateway asks the same classes, and Java logs this node in.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def named(tmp_path: Path) -> Iterator[Named]:
         "principal.builder.class.path": f"{jars}/*",
         HANDLER: LOGINS,
         "sasl.server.callback.handler.class.path": f"{jars}/*",
+        "sasl.login.class.path": f"{jars}/*",
     }
     of_brokers = {f"listener.name.{SECURED.lower()}.{HANDLER}": LOGINS}
     named = tmp_path / "named"

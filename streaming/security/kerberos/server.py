@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from streaming.embedded.jvm import JvmFailed
-from streaming.security.conversation import Conversation
 from streaming.security.identity import Identity, Refused, Undecided
-from streaming.security.kerberos.client import NO_LAYER, takes_no_layer
-from streaming.security.kerberos.jgss import GssFailed, Jgss
 from streaming.security.kerberos.names import NameRule, NoName, short_name
 from streaming.security.principals import user_principal
+from streaming.tickets.client import NO_LAYER, takes_no_layer
+from streaming.tickets.jgss import GssFailed, Jgss
+from streaming.wire.conversation import Conversation
 
 _THREADS = ThreadPoolExecutor(4, "kerberos")
 

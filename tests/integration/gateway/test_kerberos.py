@@ -12,12 +12,12 @@ import pytest
 from streaming.gateway.server import Listener
 from streaming.security.connector import Connector
 from streaming.security.conversation import Credentials
-from streaming.security.kerberos.client import kerberos_conversation
-from streaming.security.kerberos.jgss import GssFailed, Jgss
 from streaming.security.kerberos.names import name_rules
 from streaming.security.kerberos.server import GssServer
 from streaming.security.sasl_client import NotAuthenticated
 from streaming.security.sasl_server import Sasl
+from streaming.tickets.client import kerberos_conversation
+from streaming.tickets.jgss import GssFailed, Jgss
 from streaming.wire.apis import ApiKey
 from tests.fixtures.key_distribution import SERVICE, Kdc
 from tests.unit.gateway.support import Rig, with_gateway

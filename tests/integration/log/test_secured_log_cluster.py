@@ -1,4 +1,4 @@
-"""Logs in topics of a log cluster that wants TLS, a key, and a name with its password."""
+"""Logs in topics of a log cluster that wants TLS, a key, and a name with its proof."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ from streaming.log.location import KafkaTopic
 from streaming.log.publisher import published
 from tests.fixtures.certificates import Authority
 from tests.fixtures.folding import fold_log
-from tests.fixtures.log_cluster import LOG_PASSWORD, LOG_USER, LogCluster, escaped
+from tests.fixtures.key_distribution import SERVICE, Kdc
+from tests.fixtures.log_cluster import (
+    LOG_PASSWORD,
+    LOG_USER,
+    LogCluster,
+    escaped,
+    krb5_module,
+)
 from tests.fixtures.token_issuer import TokenIssuer
 from tests.fixtures.waiting import wait_for
 from tests.logs.state_logs import long_log
@@ -32,7 +39,7 @@ pytestmark = [
 ]
 
 MODULES = {"PLAIN": "plain.Plain", "SCRAM-SHA-512": "scram.Scram"}
-TOKENS = "OAUTHBEARER"
+TOKENS, TICKETS = "OAUTHBEARER", "GSSAPI"
 LIFE_S = 6.0
 """Of a token, with which a connection ends, too."""
 Client = Callable[..., Path]
@@ -52,10 +59,10 @@ def issuer(authority: Authority) -> Iterator[TokenIssuer]:
 
 @pytest.fixture(scope="module")
 def cluster(
-    tmp_path_factory: pytest.TempPathFactory, authority: Authority, issuer: TokenIssuer
+    tmp_path_factory: pytest.TempPathFactory, authority: Authority, issuer: TokenIssuer, kdc: Kdc
 ) -> Iterator[LogCluster]:
     folder = tmp_path_factory.mktemp("secured-log-cluster")
-    found = LogCluster(folder / "kafka", authority, issuer.keys_url)
+    found = LogCluster(folder / "kafka", authority, issuer.keys_url, kdc)
     found.format()
     found.start()
     yield found
@@ -70,7 +77,7 @@ def _collected() -> Iterator[None]:
 
 
 @pytest.fixture
-def client(authority: Authority, issuer: TokenIssuer, tmp_path: Path) -> Client:
+def client(authority: Authority, issuer: TokenIssuer, kdc: Kdc, tmp_path: Path) -> Client:
     """Writes the properties of a client."""
 
     def client(mechanism: str, password: str = LOG_PASSWORD) -> Path:
@@ -81,7 +88,7 @@ def client(authority: Authority, issuer: TokenIssuer, tmp_path: Path) -> Client:
             f"ssl.truststore.type=PEM\nssl.truststore.location={authority.trusted}\n"
             f"ssl.keystore.type=PEM\nssl.keystore.location={authority.keystore('client')}\n"
             f"sasl.mechanism={mechanism}\n"
-            + (bearer if mechanism == TOKENS else login)(mechanism, password)
+            + {TOKENS: bearer, TICKETS: ticket}.get(mechanism, login)(mechanism, password)
         )
         return file
 
@@ -102,6 +109,13 @@ def client(authority: Authority, issuer: TokenIssuer, tmp_path: Path) -> Client:
             f'  ssl.truststore.location="{authority.trusted}";\n'
         )
 
+    def ticket(_: str, password: str) -> str:
+        module = krb5_module(kdc.options("alice" if password == LOG_PASSWORD else "nobody"))
+        return (
+            f"sasl.kerberos.service.name={SERVICE}\njava.security.krb5.conf={kdc.krb5_conf}\n"
+            f"sasl.jaas.config={module}\n"
+        )
+
     return client
 
 
@@ -111,7 +125,7 @@ def run(*arguments: object) -> int:
     return int(left.value.code or 0)
 
 
-@pytest.mark.parametrize("mechanism", [*MODULES, TOKENS])
+@pytest.mark.parametrize("mechanism", [*MODULES, TOKENS, TICKETS])
 def test_a_log_is_copied_there_followed_and_decided_again(
     cluster: LogCluster, client: Client, tmp_path: Path, mechanism: str, capsys
 ) -> None:
@@ -163,6 +177,12 @@ def test_an_issuer_that_gives_no_token_is_named(
 ) -> None:
     topic = KafkaTopic(cluster.bootstrap_server, "any", str(client(TOKENS, "wrong")))
     with pytest.raises(LogUnavailable, match=f"{issuer.token_url} answered 401"):
+        KafkaLogReader(topic, timeout_ms=5_000)
+
+
+def test_who_gets_no_ticket_is_told_why(cluster: LogCluster, client: Client) -> None:
+    topic = KafkaTopic(cluster.bootstrap_server, "any", str(client(TICKETS, "wrong")))
+    with pytest.raises(LogUnavailable, match="Unable to obtain password from user"):
         KafkaLogReader(topic, timeout_ms=5_000)
 
 

@@ -18,7 +18,7 @@ ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 def test_nothing_is_there_before_the_first_broker(zk_session: ZkSession) -> None:
-    assert read_cluster(zk_session) == Cluster(None, {}, {}, frozenset(), [])
+    assert read_cluster(zk_session) == Cluster(None, {}, {}, unread=[])
 
 
 def test_all_of_a_cluster_is_read(zk_session: ZkSession) -> None:

@@ -23,6 +23,10 @@ BEARER = (
     "sasl.oauthbearer.token.endpoint.url=https://issuer/token\n"
     'sasl.jaas.config=a.b.OAuthBearerLoginModule required clientId="c" clientSecret="p\\\\"w";\n'
 )
+TICKET = (
+    "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\n"
+    'sasl.jaas.config=a.b.Krb5LoginModule required useKeyTab=true principal="u@R";\n'
+)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -57,6 +61,17 @@ def test_a_token_is_got_whenever_one_is_needed(tmp_path: Path) -> None:
         other.token()
 
 
+def test_a_ticket_is_for_the_service_of_the_brokers(tmp_path: Path) -> None:
+    of_the_module = TICKET.replace("service.name=kafka", "service.name=").replace(
+        "useKeyTab", "serviceName=brokers useKeyTab"
+    )
+    for text, service in ((TICKET, "kafka"), (of_the_module, "brokers")):
+        options = security_options(written(tmp_path, text))
+        login = options.pop("sasl_kerberos_name")
+        assert options == {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "GSSAPI"}
+        assert login.service == service
+
+
 @pytest.mark.parametrize(("said", "checked"), [("", True), ("\nx=", True), ("{}=", False)])
 def test_names_are_compared_unless_that_is_switched_off(
     tmp_path: Path, said: str, checked: bool
@@ -85,12 +100,16 @@ def test_names_are_compared_unless_that_is_switched_off(
             "ssl.truststore.location = '/none' cannot be used",
         ),
         ("security.protocol=SASL_SSL", "sasl.mechanism is missing; allowed are PLAIN, SCRAM"),
-        (LOGIN.replace("SCRAM-SHA-256", "GSSAPI"), "sasl.mechanism = 'GSSAPI'; allowed are PLAIN"),
+        (LOGIN.replace("SCRAM-SHA-256", "NTLM"), "sasl.mechanism = 'NTLM'; allowed are PLAIN, SC"),
         (LOGIN.replace("username", "user"), "sasl.jaas.config has no username="),
         (BEARER.replace("clientSecret", "secret"), "sasl.jaas.config has no clientSecret="),
         (BEARER.replace("https:", "ftp:"), "endpoint.url = 'ftp://issuer/token'; allowed is where"),
         (BEARER.replace(";", " ssl.truststore.location=/none;"), "location = '/none' cannot be"),
         (f"{BEARER}sasl.login.callback.handler.class=a.B", "class = 'a.B'; allowed are org.apache"),
+        (TICKET.replace("Krb5", "Scram"), "has ScramLoginModule; for GSSAPI allowed is com.sun.s"),
+        (TICKET.replace("=kafka", "="), "sasl.kerberos.service.name is missing; allowed is what"),
+        (TICKET.replace(";", " keyTab=/none;"), "config's keyTab = '/none' cannot be read"),
+        (f"{TICKET}java.security.krb5.conf=/none", "krb5.conf = '/none' cannot be read; allow"),
         (LOGIN.replace(";", ""), "sasl.jaas.config cannot be read: line 1"),
         (LOGIN.partition("sasl.jaas")[0], "sasl.jaas.config has 0 login modules, allowed is one"),
         ("a=\\u12", "holds no properties"),

@@ -20,13 +20,14 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from streaming.gateway import login
 from streaming.gateway.server import Listener
 from streaming.security.connector import Connector
-from streaming.security.conversation import Conversation, Credentials
+from streaming.security.conversation import Credentials
 from streaming.security.oauthbearer import signing_keys
 from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
 from streaming.security.oauthbearer.signing_keys import SigningKeys
 from streaming.security.sasl_client import NotAuthenticated
 from streaming.security.sasl_server import Sasl
 from streaming.wire.apis import ApiKey
+from streaming.wire.conversation import Conversation
 from tests.fixtures.token_issuer import TokenIssuer
 from tests.fixtures.waiting import wait_on_loop
 from tests.unit.gateway.support import Client, Rig, with_gateway

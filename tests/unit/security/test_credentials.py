@@ -36,6 +36,7 @@ BY_TICKET = "sasl.mechanism.inter.broker.protocol=GSSAPI"
 SERVICE = "sasl.kerberos.service.name=kafka"
 KERBEROS = {"Krb5LoginModule": {"useKeyTab": "true", "principal": "kafka/host@REALM"}}
 BY_SCRAM = "sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512"
+LOGIN = "sasl.login.class.path=/a"
 
 
 def settings(folder: Path, sections: dict[str, Modules], *overrides: str) -> Settings:
@@ -127,6 +128,35 @@ def test_what_is_about_tickets_is_not_passed_over(tmp_path: Path, override: str)
     key = override.partition("=")[0]
     with pytest.raises(ConfigurationError, match=f"^{key} is about GSSAPI, by which nobody may"):
         settings(tmp_path, {"KafkaServer": PLAIN}, BY_PLAIN, override)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"])
+def test_java_logs_us_in_without_names_and_urls_of_ours(mechanism: str) -> None:
+    given = [f"sasl.mechanism.inter.broker.protocol={mechanism}", LOGIN, KEYS]
+    if mechanism != "OAUTHBEARER":
+        given.remove(KEYS)
+    ours = own_credentials(load_settings(overrides=given, environment={}))
+    assert ours is not None and ours.begin is not None  # no JVM is there before it is used
+    assert (ours.mechanism, ours.password) == (mechanism, "")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "reason"),
+    [
+        (["sasl.login.config=/a"], r"^sasl\.login\.config names login classes .* there are none"),
+        ([LOGIN], r"^sasl\.login\.class\.path = /a is about .*\.inter\.broker\.protocol is empty"),
+        ([LOGIN, BY_TICKET], r"^sasl\.login\.class\.path = /a is about .* is GSSAPI: set that"),
+        (
+            [LOGIN, BY_BEARER, KEYS, TOKENS],
+            r"^sasl\.oauthbearer\.token\.endpoint\.url is not read where sasl\.login\.class\.path",
+        ),
+    ],
+)
+def test_what_is_about_login_classes_is_not_passed_over(
+    tmp_path: Path, overrides: list[str], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        settings(tmp_path, {"KafkaServer": PLAIN}, *overrides)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 import socket
 
-from streaming.security.conversation import Conversation
-from streaming.security.kerberos.jgss import GssFailed, Jgss
+from streaming.tickets.jgss import GssFailed, Jgss
+from streaming.wire.conversation import Conversation
 
 NO_LAYER = b"\x01\x00\x00\x00"
 """What follows is neither signed nor sealed: Kafka and ZooKeeper leave that to TLS."""

@@ -123,6 +123,11 @@ def shared_jgss(options: tuple[tuple[str, str], ...], krb5_conf: str) -> Jgss:
     return Jgss(dict(options), krb5_conf)
 
 
+def keytab_of(options: Mapping[str, str]) -> str:
+    """Return the file in which a login module has its keys, "" for none."""
+    return options.get("keyTab", "").removeprefix("FILE:")
+
+
 def _login_modules(options: Mapping[str, str]) -> str:
     """Return the file by which Java finds our key, for both sides of a login."""
     accepting = {**options, "isInitiator": "false", "storeKey": "true"}
