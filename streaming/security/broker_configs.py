@@ -1,4 +1,6 @@
-"""What a broker gives the classes of its owner that find out who comes to a listener, in a JVM."""
+"""What a broker gives the classes of its owner that find out who comes to a listener, or say who
+comes from here, in a JVM.
+"""
 
 from __future__ import annotations
 
@@ -28,3 +30,16 @@ def broker_configs(jvm: SmallJvm, properties: Mapping[str, str], listener: str) 
             method.setAccessible(True)
             return method.invoke(None, jvm.array("java.lang.Object", [config, name]))
     return config.valuesWithPrefixOverride(name.configPrefix())
+
+
+def login_context(jvm: SmallJvm, config: Any, listener: str, mechanism: str) -> Any:
+    """Return a broker's JaasContext for a listener, whose login modules are loaded then: they bring
+    Kafka's mechanisms along. To be called `with asked()`.
+    """
+    packages = jvm.packages()
+    kafka = packages.org.apache.kafka.common
+    name = kafka.network.ListenerName(listener)
+    context = kafka.security.JaasContext.loadServerContext(name, mechanism, config)
+    for entry in context.configurationEntries():
+        packages.java.lang.Class.forName(entry.getLoginModuleName())
+    return context

@@ -12,7 +12,7 @@ from typing import Any
 
 from streaming.embedded.java_class import JavaClass, MadeOf, shared_jvm
 from streaming.embedded.jvm import JvmFailed, KeptObject
-from streaming.security.broker_configs import broker_configs
+from streaming.security.broker_configs import broker_configs, login_context
 from streaming.security.identity import Identity
 from streaming.security.java_verdicts import finding_out
 from streaming.security.principals import user_principal
@@ -58,13 +58,8 @@ class JavaLogins:
         """Return a JVM's packages, and what makes one server after the other in it."""
         packages = self._jvm.packages()
         config = broker_configs(self._jvm, self._class.config, self._listener)
-        kafka = packages.org.apache.kafka.common
-        load = kafka.security.JaasContext.loadServerContext
-        context = load(kafka.network.ListenerName(self._listener), self._mechanism, config)
-        entries = context.configurationEntries()
-        for entry in entries:  # whose login modules bring Kafka's servers along
-            packages.java.lang.Class.forName(entry.getLoginModuleName())
-        handler.configure(config, self._mechanism, entries)
+        context = login_context(self._jvm, config, self._listener, self._mechanism)
+        handler.configure(config, self._mechanism, context.configurationEntries())
         create = packages.javax.security.sasl.Sasl.createSaslServer
         return packages, partial(create, self._mechanism, "kafka", self._listener, config, handler)
 

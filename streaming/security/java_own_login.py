@@ -10,7 +10,7 @@ from typing import Any
 
 from streaming.embedded.java_class import ClassUnusable, OncePerJvm, shared_jvm
 from streaming.embedded.jvm import JavaException, JvmFailed, asked
-from streaming.security.broker_configs import broker_configs
+from streaming.security.broker_configs import broker_configs, login_context
 from streaming.security.conversation import Credentials
 from streaming.security.own_classes import broker_properties, check_class
 from streaming.security.proofs import bearer_conversation, password_conversation
@@ -38,7 +38,7 @@ class OwnLogin:
         self._listener = settings.controller_listener
         self._mechanism = mechanism
         self._jvm = shared_jvm(settings.sasl_login_class_path, settings.jvm_options)
-        self._subject = OncePerJvm(self._jvm, self._logged_in)
+        self._manager = OncePerJvm(self._jvm, self._logged_in)
 
     def begin(self, _: str) -> Conversation:
         """Begin to say to a host who we are; raises NotLoggedIn and JvmFailed."""
@@ -50,9 +50,7 @@ class OwnLogin:
         """See that the classes are there, and do not log in; raises ClassUnusable."""
         try:
             with asked():
-                _, context = self._configured()
-                for entry in context.configurationEntries():
-                    self._class(entry.getLoginModuleName())
+                self._configured()
         except (JavaException, JvmFailed) as error:
             raise ClassUnusable(str(error)) from error
 
@@ -62,41 +60,40 @@ class OwnLogin:
 
     def _by_password(self) -> Conversation:
         with _logging_in():
-            subject = self._subject.get()
-            user, password = (
-                _first_text(held, self._mechanism)
-                for held in (subject.getPublicCredentials(), subject.getPrivateCredentials())
-            )
+            subject = self._manager.get().subject()
+            user = _first_text(subject.getPublicCredentials())
+            password = _first_text(subject.getPrivateCredentials())
+        if user is None or password is None:
+            raise NotLoggedIn(f"the login module for {self._mechanism} left no name or no password")
         yield from password_conversation(self._mechanism, user, password)
 
     def _bearer(self) -> str:
         """Return the token that lasts longest, and its extensions (KIP-342)."""
         with _logging_in():
-            subject = self._subject.get()
-            tokens = list(subject.getPrivateCredentials(self._class(_TOKEN)))
-            if not tokens:
-                raise NotLoggedIn(f"the login module for {self._mechanism} has left no token")
-            token = max(tokens, key=lambda one: int(one.lifetimeMs()))
-            said = [str(token.value())]
-            for one in subject.getPublicCredentials():
-                if not isinstance(one, str) and one.getClass().getName() == _EXTENSIONS:
-                    said += [f"{key}={value}" for key, value in one.map().items()]
-        return "\x01".join(said)
+            subject = self._manager.get().subject()
+            held = subject.getPrivateCredentials(self._class(_TOKEN))
+            tokens = {int(one.lifetimeMs()): str(one.value()) for one in held}
+            extensions = [
+                f"{key}={value}"
+                for one in subject.getPublicCredentials()
+                if not isinstance(one, str) and one.getClass().getName() == _EXTENSIONS
+                for key, value in one.map().items()
+            ]
+        if not tokens:
+            raise NotLoggedIn(f"the login module for {self._mechanism} left no token")
+        return "\x01".join([tokens[max(tokens)], *extensions])
 
     def _logged_in(self) -> Any:
-        """Return Java's subject, which a thread of the JVM keeps logged in."""
+        """Return what a thread of the JVM keeps logged in."""
         config, context = self._configured()
         manager = self._jvm.packages().org.apache.kafka.common.security.authenticator.LoginManager
         login = self._class(_REFRESHING if self._mechanism == OAUTHBEARER else _DEFAULT)
-        return manager.acquireLoginManager(context, self._mechanism, login, config).subject()
+        return manager.acquireLoginManager(context, self._mechanism, login, config)
 
     def _configured(self) -> tuple[Any, Any]:
         """Return a broker's configuration for the listener, and its login modules."""
         config = broker_configs(self._jvm, self._properties, self._listener)
-        kafka = self._jvm.packages().org.apache.kafka.common
-        name = kafka.network.ListenerName(self._listener)
-        load = kafka.security.JaasContext.loadServerContext
-        return config, load(name, self._mechanism, config)
+        return config, login_context(self._jvm, config, self._listener, self._mechanism)
 
     def _class(self, name: str) -> Any:
         return self._jvm.packages().java.lang.Class.forName(name)
@@ -134,9 +131,6 @@ def check_own_login(settings: Settings) -> None:
         login.close()
 
 
-def _first_text(held: Any, mechanism: str) -> str:
+def _first_text(held: Any) -> str | None:
     """Return the first of what a subject holds that is a text (SaslClientCallbackHandler)."""
-    for one in held:
-        if isinstance(one, str):
-            return one
-    raise NotLoggedIn(f"the login module for {mechanism} has left no name or no password")
+    return next((one for one in held if isinstance(one, str)), None)

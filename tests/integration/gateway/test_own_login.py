@@ -162,6 +162,12 @@ def test_who_is_not_logged_in_is_told_why(
         logged_in(given, broker)
 
 
+def test_a_login_that_says_nobody_is_told(broker: KafkaBroker, jars: Path, tmp_path: Path) -> None:
+    given = by_handler(tmp_path, jars, f"{_SECURITY}.plain.PlainLoginModule")  # asks no handler
+    with pytest.raises(NotLoggedIn, match="the login module for PLAIN left no name or no password"):
+        logged_in(given, broker)
+
+
 def test_whom_the_broker_does_not_know_is_told_so(
     broker: KafkaBroker, jars: Path, tmp_path: Path
 ) -> None:
