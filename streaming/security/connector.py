@@ -8,8 +8,8 @@ import asyncio
 import ssl
 
 from streaming.security.addresses import connect
-from streaming.security.conversation import Credentials
 from streaming.security.credentials import own_credentials
+from streaming.security.ourselves import Credentials
 from streaming.security.sasl_client import authenticate
 from streaming.security.tls import client_context
 from streaming.settings import Settings

@@ -14,8 +14,8 @@ from pathlib import Path
 from streaming.errors import ConfigurationError
 from streaming.keyfiles.jaas import JaasError, LoginModule, Sections, parse_jaas
 from streaming.keyfiles.pem import load_trusted, new_client_context
-from streaming.security.conversation import Credentials
 from streaming.security.java_own_login import java_credentials
+from streaming.security.ourselves import Credentials
 from streaming.security.proofs import bearer_conversation
 from streaming.setting_types import GSSAPI, OAUTHBEARER, PLAIN
 from streaming.settings import Settings

@@ -11,7 +11,7 @@ from typing import Any
 from streaming.embedded.java_class import ClassUnusable, OncePerJvm, shared_jvm
 from streaming.embedded.jvm import JavaException, JvmFailed, asked
 from streaming.security.broker_configs import broker_configs, login_context
-from streaming.security.conversation import Credentials
+from streaming.security.ourselves import Credentials
 from streaming.security.own_classes import broker_properties, check_class
 from streaming.security.proofs import bearer_conversation, password_conversation
 from streaming.setting_types import OAUTHBEARER

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from scramp import ScramException
 
-from streaming.security.conversation import Credentials
+from streaming.security.ourselves import Credentials
 from streaming.security.proofs import password_conversation
 from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.conversation import Conversation

@@ -16,7 +16,7 @@ from typing import Any, Self
 from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState
 from kazoo.security import ACL, Id
 
-from streaming.security.conversation import Credentials
+from streaming.security.ourselves import Credentials
 from streaming.zk.errors import (
     AuthenticationFailed,
     ConnectionLost,

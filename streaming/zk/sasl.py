@@ -7,7 +7,7 @@ from typing import Any
 
 from puresasl.mechanisms import Mechanism, mechanisms
 
-from streaming.security.conversation import Credentials
+from streaming.security.ourselves import Credentials
 from streaming.wire.conversation import Conversation
 
 

@@ -25,9 +25,9 @@ from streaming.gateway.server import Listener
 from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, ResourceType
 from streaming.security.authorizer import AclAuthorizer
 from streaming.security.connector import Connector
-from streaming.security.conversation import Credentials
 from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
 from streaming.security.oauthbearer.signing_keys import SigningKeys
+from streaming.security.ourselves import Credentials
 from streaming.security.principals import ANONYMOUS
 from streaming.security.proofs import bearer_conversation
 from streaming.security.sasl_server import Sasl

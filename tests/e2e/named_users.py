@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from streaming.embedded.ports import LOOPBACK
 from streaming.security.connector import Connector
-from streaming.security.conversation import Credentials
+from streaming.security.ourselves import Credentials
 from streaming.wire.apis import ApiKey
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.wire.requests import encode_request

@@ -11,9 +11,9 @@ import pytest
 
 from streaming.gateway.server import Listener
 from streaming.security.connector import Connector
-from streaming.security.conversation import Credentials
 from streaming.security.kerberos.names import name_rules
 from streaming.security.kerberos.server import GssServer
+from streaming.security.ourselves import Credentials
 from streaming.security.sasl_client import NotAuthenticated
 from streaming.security.sasl_server import Sasl
 from streaming.tickets.client import kerberos_conversation

@@ -20,10 +20,10 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from streaming.gateway import login
 from streaming.gateway.server import Listener
 from streaming.security.connector import Connector
-from streaming.security.conversation import Credentials
 from streaming.security.oauthbearer import signing_keys
 from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
 from streaming.security.oauthbearer.signing_keys import SigningKeys
+from streaming.security.ourselves import Credentials
 from streaming.security.sasl_client import NotAuthenticated
 from streaming.security.sasl_server import Sasl
 from streaming.wire.apis import ApiKey

@@ -14,9 +14,9 @@ from streaming.gateway.server import Listener
 from streaming.security.acls import ANY, Acl, AclTable, Client, Operation, Pattern, ResourceType
 from streaming.security.authorizer import AclAuthorizer
 from streaming.security.connector import Connector
-from streaming.security.conversation import Credentials
 from streaming.security.identity import Identity, Refused, Undecided
 from streaming.security.newcomers import Newcomer
+from streaming.security.ourselves import Credentials
 from streaming.security.sasl_server import Sasl
 from streaming.security.tls import client_context, server_context
 from streaming.wire.apis import ApiKey

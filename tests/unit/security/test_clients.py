@@ -13,7 +13,7 @@ from streaming.gateway.server import Listener
 from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, ResourceType
 from streaming.security.authorizer import AclAuthorizer
 from streaming.security.connector import Connector
-from streaming.security.conversation import Credentials
+from streaming.security.ourselves import Credentials
 from streaming.security.sasl_server import Sasl
 from streaming.security.tls import client_context, server_context
 from tests.unit.gateway.support import Rig, running

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from streaming.errors import ConfigurationError
-from streaming.security.conversation import Credentials
 from streaming.security.credentials import (
     DIGEST_MD5,
     check_credentials,
@@ -17,6 +16,7 @@ from streaming.security.credentials import (
     plain_users,
     zookeeper_credentials,
 )
+from streaming.security.ourselves import Credentials
 from streaming.security.protocols import configured_listeners, spoken_protocols
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings

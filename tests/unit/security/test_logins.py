@@ -15,7 +15,7 @@ from scramp import ScramMechanism
 from streaming.gateway import login
 from streaming.gateway.server import Listener
 from streaming.security.connector import Connector
-from streaming.security.conversation import Credentials
+from streaming.security.ourselves import Credentials
 from streaming.security.sasl_client import NotAuthenticated
 from streaming.security.sasl_server import Sasl
 from streaming.security.scram import (

@@ -1,4 +1,4 @@
-"""Who we are, and how that is said to who wants to know it."""
+"""Who we are to brokers and ZooKeeper."""
 
 from __future__ import annotations
 
