@@ -129,7 +129,7 @@ def _by_ticket(file: Path, given: Mapping[str, str], module: LoginModule) -> dic
                 f"{file}: {key} = {path!r} cannot be read; allowed is a file that this process may"
                 " read"
             )
-    return ticket_options(shared_jgss(tuple(sorted(module.options.items())), realms), service)
+    return ticket_options(shared_jgss(module.options, realms), service)
 
 
 _OWN: Mapping[str, Callable[[Path, Mapping[str, str], LoginModule], dict[str, Any]]] = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from kafka.errors import KafkaConnectionError
@@ -17,12 +18,12 @@ from streaming.tickets.client import kerberos_conversation
 from streaming.tickets.jgss import Jgss
 
 
+@dataclass(frozen=True, slots=True)
 class TicketLogin:
     """Who logs in, and at which service; kafka-python hands it on to the mechanism."""
 
-    def __init__(self, jgss: Jgss, service: str) -> None:
-        self.jgss = jgss
-        self.service = service
+    jgss: Jgss
+    service: str
 
 
 class _Tickets(SaslMechanism):  # type: ignore[misc]

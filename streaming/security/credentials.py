@@ -194,8 +194,7 @@ def _jgss(settings: Settings, module: LoginModule) -> Jgss:
     keytab = keytab_of(module.options)
     if keytab and not os.access(keytab, os.R_OK):
         raise _unusable(settings, f"keyTab {keytab!r} of its {module.name} cannot be read")
-    options = tuple(sorted(module.options.items()))
-    return shared_jgss(options, conf)
+    return shared_jgss(module.options, conf)
 
 
 def _given(settings: Settings, module: LoginModule, *names: str) -> list[str]:

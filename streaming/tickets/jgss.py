@@ -117,9 +117,13 @@ class Jgss:
         self._entries.close()
 
 
-@functools.cache
-def shared_jgss(options: tuple[tuple[str, str], ...], krb5_conf: str) -> Jgss:
+def shared_jgss(options: Mapping[str, str], krb5_conf: str) -> Jgss:
     """Return the one of this process for these options."""
+    return _shared(tuple(sorted(options.items())), krb5_conf)
+
+
+@functools.cache
+def _shared(options: tuple[tuple[str, str], ...], krb5_conf: str) -> Jgss:
     return Jgss(dict(options), krb5_conf)
 
 

@@ -1,1 +1,1 @@
-"""Tickets of Kerberos, by which clients, brokers and this node say who they are (GSSAPI)."""
+"""Tickets of Kerberos, by which clients and brokers tell this node who they are (GSSAPI)."""

@@ -20,13 +20,13 @@ from streaming.log.location import KafkaTopic
 from streaming.log.publisher import published
 from tests.fixtures.certificates import Authority
 from tests.fixtures.folding import fold_log
+from tests.fixtures.jaas import login_module
 from tests.fixtures.key_distribution import SERVICE, Kdc
 from tests.fixtures.log_cluster import (
     LOG_PASSWORD,
     LOG_USER,
     LogCluster,
     escaped,
-    krb5_module,
 )
 from tests.fixtures.token_issuer import TokenIssuer
 from tests.fixtures.waiting import wait_for
@@ -110,10 +110,10 @@ def client(authority: Authority, issuer: TokenIssuer, kdc: Kdc, tmp_path: Path) 
         )
 
     def ticket(_: str, password: str) -> str:
-        module = krb5_module(kdc.options("alice" if password == LOG_PASSWORD else "nobody"))
+        options = kdc.options("alice" if password == LOG_PASSWORD else "nobody")
         return (
             f"sasl.kerberos.service.name={SERVICE}\njava.security.krb5.conf={kdc.krb5_conf}\n"
-            f"sasl.jaas.config={module}\n"
+            f"sasl.jaas.config={login_module('Krb5LoginModule', options)}\n"
         )
 
     return client
