@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from kafka import KafkaConsumer
 from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError
@@ -112,7 +112,7 @@ class KafkaLogReader:
         with self._lock:
             self._consumer.close()
 
-    def __enter__(self) -> KafkaLogReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -85,7 +85,7 @@ def alter_partitions(system: System, epochs: dict[int, int]) -> list[float]:
     """Shrink the ISR of some partitions one by one; return the ms from event to znode."""
     gateway = GatewayClient(system.gateway_port)
     events = Log(system.folders.events)
-    found = []
+    found: list[float] = []
     for partition in range(ALTERED):
         state = read_state(system.session, TOPIC, partition)
         first_event = events.end()

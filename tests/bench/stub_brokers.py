@@ -158,6 +158,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._in_request = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def get_buffer(self, sizehint: int) -> memoryview:

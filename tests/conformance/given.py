@@ -10,9 +10,9 @@ import orjson
 from checkpoints.machine_format import encode_machine
 from state.cluster.authority import Authority, Phase
 from state.cluster.brokers import Brokers
+from state.cluster.cluster import Cluster
 from state.cluster.config import ClusterConfig, checked_config
 from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER
-from state.cluster.machine import Cluster
 from state.partitions.slot import Slot
 from state.partitions.table import Deletion, PartitionTable
 from state.payloads.brokers import BrokerRegistration

@@ -139,8 +139,8 @@ class Run:
 
     def _look(self, stock: Tree, ours: Tree) -> Look:
         trees = zip((stock, ours), self._first_epochs, strict=True)
-        comparable = [nodes(tree, epoch, self._given_ids) for tree, epoch in trees]
-        return Look(*comparable, self.stock.told(), self.ours.told())
+        of_stock, of_ours = (nodes(tree, epoch, self._given_ids) for tree, epoch in trees)
+        return Look(of_stock, of_ours, self.stock.told(), self.ours.told())
 
     def _both(self, call: Callable[[Cluster], Any]) -> list[Any]:
         """Call for both sides at once."""

@@ -200,8 +200,9 @@ class Stage:
             logger.info("%s: %s: %.2f s", what, member.name, member.longest_gap_s(since_s))
 
     def stop(self) -> None:
-        for thread in (*self.members, self.writer):
-            thread.stop()
+        for member in self.members:
+            member.stop()
+        self.writer.stop()
 
 
 def start_with_topic(demo: DemoCluster) -> None:

@@ -87,8 +87,10 @@ class Groups:
 
     def stop(self) -> None:
         """Let members and writer end."""
-        for thread in (*self._members, self._writer, self._following):
-            thread.stop()
+        for member in self._members:
+            member.stop()
+        self._writer.stop()
+        self._following.stop()
 
     def __str__(self) -> str:
         """Tell how often each member committed."""

@@ -63,8 +63,10 @@ class Traffic:
 
     def stop(self) -> None:
         """Stop the producers after their last acks, and the consumers."""
-        for client in (*self._producers, *self._consumers):
-            client.stop()
+        for producer in self._producers:
+            producer.stop()
+        for consumer in self._consumers:
+            consumer.stop()
 
     def verdict(self) -> tuple[Verdict, int, int]:
         """Return what became of what was acked, how many records consumers saw, and how many of

@@ -15,7 +15,7 @@ from streaming.wire.apis import ApiKey
 from streaming.zk.znodes import CONTROLLER_PATH
 from tests.e2e.first_clients import ask
 from tests.e2e.real_cluster import OURS, RealCluster
-from tests.e2e.test_hidden import in_sync
+from tests.e2e.test_tools import in_sync
 from tests.e2e.waiting import wait_for
 from tests.fixtures.certificates import Authority
 from tests.fixtures.kafka_tools import NEW, KafkaTools
@@ -134,7 +134,7 @@ def read_with_librdkafka(cluster: RealCluster, topic: str, client: Mapping[str, 
     try:
         message = wait_for("a record", lambda: consumer.poll(1.0))
         assert (message.error(), message.value()) == (None, b"0")
-        (committed,) = consumer.commit(message, asynchronous=False)
+        (committed,) = consumer.commit(message=message, asynchronous=False)
         assert (committed.error, committed.offset) == (None, 1)
     finally:
         consumer.close()

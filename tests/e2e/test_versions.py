@@ -7,6 +7,7 @@ or none, below 2.4 requests are of the plain encoding, below 2.2 they carry no b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ pytestmark = [
 ]
 
 
-def replicas(session: ZkSession, topic: str) -> list[int] | None:
+def replicas(session: ZkSession, topic: str) -> Sequence[int] | None:
     """The replicas of a topic's partition 0, None while they move or there is no topic."""
     znode = session.get(topic_path(topic))
     if znode is None:

@@ -30,8 +30,7 @@ def random_intents(seed: int, count: int) -> list[Intent]:
     """Return intents for a long log."""
     chance = random.Random(seed)
     return [
-        (chance.choice(_NAMES), *(chance.randrange(64) for _ in range(3)))  # type: ignore[misc]
-        for _ in range(count)
+        (chance.choice(_NAMES), *(chance.randrange(64) for _ in range(3))) for _ in range(count)
     ]
 
 

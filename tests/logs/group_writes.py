@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from state.bodies import GroupStep
 from state.groups.change_kinds import ChangeKind
 from state.groups.image import GroupImage, WriteId
 from state.groups.states import GroupState
 from tests.logs.group_parts import REFUSALS
-
-Step = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -24,7 +23,7 @@ class Writes:
     held: list[tuple[WriteId, int]] = field(default_factory=list)
     refuses: int = 0
 
-    def begin(self, offset: int, decision: dict[str, Any]) -> list[Step]:
+    def begin(self, offset: int, decision: dict[str, Any]) -> list[GroupStep]:
         """Take a decision; return the steps that need no records."""
         decided = self.image.begin(offset, decision)
         self.held += [(write, decided.partition) for write in decided.writes]
@@ -61,7 +60,7 @@ class Writes:
         )
         return True
 
-    def end(self, count: int) -> tuple[list[Step], list[dict[str, Any]]]:
+    def end(self, count: int) -> tuple[list[GroupStep], list[dict[str, Any]]]:
         """End the writes that have been on their way for longest; return the steps of those that
         were appended, and what group_records_refused says of the others.
         """

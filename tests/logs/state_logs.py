@@ -307,10 +307,7 @@ def author_of(intents: Sequence[Intent], *, plausible: bool = False) -> Author:
 def random_intents(seed: int, count: int = 40) -> list[Intent]:
     """Return intents drawn with a seed: more of them than Hypothesis likes to draw."""
     chance = random.Random(seed)
-    return [
-        (chance.choice(NAMES), *(chance.randrange(64) for _ in range(4)))  # type: ignore[misc]
-        for _ in range(count)
-    ]
+    return [(chance.choice(NAMES), *(chance.randrange(64) for _ in range(4))) for _ in range(count)]
 
 
 def long_log(seed: int, *, plausible: bool = False) -> list[Event]:

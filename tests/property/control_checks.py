@@ -4,7 +4,7 @@ is left to be done.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from state.matrix import unpad
@@ -182,7 +182,7 @@ def served_places(loop: ControlLoop) -> list[Place]:
     return [place for place in places(loop) if place[0] not in going]
 
 
-def assigned(loop: ControlLoop, place: Place) -> list[int]:
+def assigned(loop: ControlLoop, place: Place) -> Sequence[int]:
     return topics(loop)[place[0]].replicas[place[1]]
 
 

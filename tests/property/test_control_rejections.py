@@ -69,7 +69,7 @@ def everybody_joins(loop: ControlLoop, states: WrittenStates) -> int:
     return loop.batches - before
 
 
-def check_end(loop: ControlLoop, states: WrittenStates) -> None:
+def check_end(loop: DiskLoop, states: WrittenStates) -> None:
     """The move ends when a broker starts and the topic can be written."""
     loop.store.fixed, loop.failed = (), ()
     start(loop, loop.brokers[3], "bounced")

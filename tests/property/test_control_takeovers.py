@@ -35,7 +35,7 @@ def taken_back(asking: Collection[int], isr: list[int]) -> tuple[ControlLoop, Wr
     change_isr(loop, loop.brokers[1], PLACE, isr)
     settle(loop, states)
     claim(loop)
-    listed = topics(loop)[PLACE[0]].replicas | {0: LISTED}
+    listed = {**topics(loop)[PLACE[0]].replicas, 0: LISTED}
     loop.store.change(topic_path(PLACE[0]), topic_bytes(TopicZNode(listed)))
     claim(loop)
     load(loop)

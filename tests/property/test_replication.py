@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from asyncio import Future
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.follower import UNKNOWN, EpochEnd
 from streaming.offsets.follower_reports import FollowerReports
 from streaming.offsets.history_connection import HistoryUnreadable
@@ -24,7 +26,7 @@ from streaming.offsets.replica_epochs import ReplicaEpochs
 from streaming.offsets.replica_fetch import ReplicaFetch
 from tests.property.replica import Replica, batch
 from tests.unit.gateway.support import BROKERS
-from tests.unit.offsets.support import GROUP_TOPIC, Led
+from tests.unit.offsets.support import Led
 
 LAG_S = 30.0
 STEPS = 120
@@ -238,7 +240,12 @@ class Replication(Led):
         log, value = self.leader.logs[0], self.value()
         offset = log.end
         done = self.leader.append(0, batch(value))
-        done.add_done_callback(lambda ended: ended.exception() or self.is_safe(offset, value))
+
+        def when_done(ended: Future[Any]) -> None:
+            if ended.exception() is None:
+                self.is_safe(offset, value)
+
+        done.add_done_callback(when_done)
 
     def is_safe(self, offset: int, value: bytes) -> None:
         have = [one for one in self.replicas.values() if (offset, value) in self.has(one.log)]

@@ -54,6 +54,7 @@ class Live:
 
     def hear(self, look: Look, kind: str, key: str = "", *, seen: bool, **body: Any) -> None:
         """Fold an event; seen: ZooKeeper shows it. What is written goes into the look."""
+        row: Any
         payload = orjson.dumps(body)
         self.events.append(Event(len(self.events), len(self.events), kind, key, payload))
         if seen:

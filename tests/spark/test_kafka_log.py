@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from checkpoints.read import folded_until
@@ -98,7 +100,7 @@ def test_a_topic_replayed_through_the_query_gives_the_same_digest(spark, tmp_pat
     with KafkaLogWriter(log_topic) as writer:
         writer.append(as_records(log))
     settings = settings_of(tmp_path)
-    with open_recorded(log_topic) as reader:
+    with closing(open_recorded(log_topic)) as reader:
         plan = ReplayPlan(
             log=log_topic,
             end=reader.end_offset(),

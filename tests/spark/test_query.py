@@ -156,8 +156,9 @@ def unpacking_fold() -> Callable[..., Any]:
     """A fold that stores states as they are; nested, so that Spark's workers get it by value."""
 
     def fold(key: Any, frames: Any, state: Any) -> Any:
-        from streaming import operator
+        from streaming import operator as module
 
+        operator: Any = module
         real, operator.packed = operator.packed, bytes
         try:
             yield from operator.fold_machine(key, frames, state)
@@ -185,10 +186,12 @@ def failing_fold() -> Callable[..., Any]:
     """A fold that fails on one topic; nested, so that Spark's workers get it by value."""
 
     def fold(key: Any, frames: Any, state: Any) -> Any:
-        from checkpoints import fold as fold_module
-        from state import step as step_module
+        from importlib import import_module
+
         from streaming.operator import fold_machine
 
+        step_module: Any = import_module("state.step")
+        fold_module: Any = import_module("checkpoints.fold")
         real = step_module.__dict__.setdefault("real_step", step_module.step)
 
         def step(machine: Any, event: Any) -> Any:

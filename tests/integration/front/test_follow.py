@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 
 from streaming.zk.client import ZkSession
@@ -121,7 +123,7 @@ def test_configuration_changes_that_matter_are_appended(zk_session, front):
     assert front.wait_events("topic_config_changed", 2)[1] == own
     put_config(zk_session, "brokers", "<default>", unclean)
     put_config(zk_session, "brokers", "1", unclean)
-    expected = {"config": {"unclean.leader.election.enable": True}}
+    expected: dict[str, Any] = {"config": {"unclean.leader.election.enable": True}}
     assert front.wait_events("cluster_config_changed", 1) == [expected]
     put_config(zk_session, "brokers", "<default>", {"min.insync.replicas": "3"})
     expected = {"config": {"unclean.leader.election.enable": False, "min.insync.replicas": 3}}

@@ -124,9 +124,9 @@ def test_the_image_follows_decisions(front, start_job):
     assert status["delivery"] == {"2": {"confirmed": 7}}
     assert status["counters"]["set_aside_events"] == 1
     assert (status["topics"], status["partitions"], status["leaderless"]) == (0, 0, 0)
-    console = Console(width=200, file=io.StringIO())
-    console.print(render_status(status))
-    assert "job.completed_offset" in console.file.getvalue()
+    shown = io.StringIO()
+    Console(width=200, file=shown).print(render_status(status))
+    assert "job.completed_offset" in shown.getvalue()
 
 
 def scraped(port):

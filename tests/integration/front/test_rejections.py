@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from state.protocol_errors import ProtocolError
@@ -49,7 +51,7 @@ def folded(front):
 def test_who_asks_for_what_zookeeper_rejects_hears_why_and_the_topic_stays(zk_session, front):
     wait_for("the load", lambda: folded(front))
     (elected,) = front.of_kind("controller_elected")
-    asked = {"topics": [{"name": "t", "count": 2, "assignments": None}]}
+    asked: dict[str, Any] = {"topics": [{"name": "t", "count": 2, "assignments": None}]}
     asked |= {"timeout_ms": 60_000, "validate_only": False}
     port = elected["endpoints"][0]["port"]
     (answer,) = ask_once(port, ApiKey.CREATE_PARTITIONS, 3, asked)["results"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from contextlib import closing
+from typing import Any
 
 import pytest
 from kafka import KafkaProducer
@@ -131,7 +132,7 @@ def test_what_the_topic_must_be(log_cluster):
         with pytest.raises(UnusableTopic, match=r"no such topic; make it with: helmstream log"):
             opened(missing, timeout_ms=1_000)
     admin = KafkaAdminClient(bootstrap_servers=log_cluster.bootstrap_server)
-    unusable = {
+    unusable: dict[str, dict[str, Any]] = {
         "two": {"num_partitions": 2},
         "compacted": {"configs": {"cleanup.policy": "compact"}},
         "stamped": {"configs": {"message.timestamp.type": "LogAppendTime"}},

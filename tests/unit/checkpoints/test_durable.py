@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from checkpoints import durable
 from checkpoints.durable import unfinished, write_whole, write_whole_by
 
 
@@ -20,7 +19,7 @@ def synced(monkeypatch) -> list[int]:
         seen.append(os.fstat(fd).st_ino)
         fsync(fd)
 
-    monkeypatch.setattr(durable.os, "fsync", noted)
+    monkeypatch.setattr(os, "fsync", noted)
     return seen
 
 

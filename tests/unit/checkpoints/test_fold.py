@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from checkpoints import fold as fold_module
 from checkpoints.fold import fold_state
+from checkpoints.machine_format import encode_machine
 from state import step as step_module
 from state.decisions import Decision, DecisionKind
 from state.events import Event
@@ -101,10 +102,12 @@ def test_a_failure_among_many_events_does_not_encode_the_state_for_each(failing,
     for number in range(100):
         written.create(FATAL if number == 70 else f"t{number}", [[1, 2]])
     encoded = []
-    encode = fold_module.encode_machine
-    monkeypatch.setattr(
-        fold_module, "encode_machine", lambda machine: encoded.append(1) or encode(machine)
-    )
+
+    def noted(machine):
+        encoded.append(1)
+        return encode_machine(machine)
+
+    monkeypatch.setattr(fold_module, "encode_machine", noted)
     _, decisions = fold_state(0, None, written.events)
     assert [one.kind for one in decisions].count(DecisionKind.SET_ASIDE) == 1
     assert len(encoded) < 15

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from checkpoints.machine_format import decode_machine
 from checkpoints.reslot import reslot
@@ -30,12 +31,10 @@ def test_the_frozen_event_log_says_what_its_json_lines_say(tmp_path):
 def test_the_frozen_decision_log_says_who_led(tmp_path):
     with OpenDecisions(unpack_frozen_data(tmp_path)) as log:
         decisions = list(log.decisions())
-    changes = [
-        row
-        for one in decisions
-        if one.kind == "change_partitions"
-        for row in open_body(one.kind, one.body)
-    ]
+    changes: list[Any] = []
+    for one in decisions:
+        if one.kind == "change_partitions":
+            changes += open_body(one.kind, one.body)
     assert [row["leader"] for row in changes] == [1, 1, 1, 3, 3, 3, 1, 1, 1]
     assert changes[-1]["rule"] == "isr_altered_by_leader"
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from checkpoints import kept_machines
 from checkpoints.kept_machines import KeptMachines
+from checkpoints.machine_format import encode_machine
 from checkpoints.replay import batches, fold_batch
 from state import step as step_module
 from state.events import Event
@@ -70,10 +71,12 @@ def test_kept_machines_decide_the_same(least_bytes, fails, monkeypatch):
 
 def test_a_machine_is_encoded_when_as_much_has_come_as_it_was(monkeypatch):
     encoded = []
-    encode = kept_machines.encode_machine
-    monkeypatch.setattr(
-        kept_machines, "encode_machine", lambda machine: encoded.append(1) or encode(machine)
-    )
+
+    def noted(machine):
+        encoded.append(1)
+        return encode_machine(machine)
+
+    monkeypatch.setattr(kept_machines, "encode_machine", noted)
     monkeypatch.setattr(kept_machines, "_LEAST_BYTES", 4_000)
     machines = KeptMachines({})
     for number in range(100):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -77,7 +78,11 @@ def test_a_file_that_cannot_be_read_just_now_may_be_read_with_the_next_try(tmp_p
     batch(tmp_path, 3, 30)
     note_ahead(tmp_path, Ahead(None, 1, 2))
     monkeypatch.setattr(Path, "read_bytes", read_bytes)
-    files = {layout_of: LAYOUT_FILE, folded_until: "offsets/3", read_ahead: AHEAD_FILE}
+    files: dict[Callable[[Path], object], str] = {
+        layout_of: LAYOUT_FILE,
+        folded_until: "offsets/3",
+        read_ahead: AHEAD_FILE,
+    }
     for reader, file in files.items():
         with pytest.raises(OSError, match="Input/output error") as told:
             reader(tmp_path)

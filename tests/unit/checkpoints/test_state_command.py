@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pyarrow as pa
 import pytest
@@ -41,7 +43,7 @@ def named(machines):
 def test_topics_are_counted_as_their_partitions_say(seed):
     for end in (0, 20, 55):
         machines = machines_of(long_log(seed, plausible=True)[:end])
-        wanted: dict[str, dict[str, object]] = {}
+        wanted: dict[str, dict[str, Any]] = {}
         for row in partition_table(machines).to_pylist():
             about_it = {"topic": row["topic"], "slot": row["slot"]}
             topic = wanted.setdefault(row["topic"], about_it | dict.fromkeys(COUNTS, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import orjson
 import pytest
@@ -89,6 +90,7 @@ def test_a_partition_gets_its_leader_where_unclean_elections_had_been_allowed():
     def last_leader(config: dict[str, Setting]) -> tuple[int, str]:
         log = under(config, unavailable_partition())
         changed = [one for one in fold_log(log, 4)[1] if one.kind == "change_partitions"][-1]
+        row: Any
         (row,) = open_body(changed.kind, changed.body)
         return row["leader"], row["rule"]
 

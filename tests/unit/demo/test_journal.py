@@ -84,7 +84,7 @@ def folders(tmp_path: Path) -> DataDir:
 def test_a_step_is_timed_by_its_own_event_and_batch(folders: DataDir) -> None:
     timing = Journal(folders).report(Mark(0, 0, 0), KILLED).timing
     assert timing is not None
-    assert (timing.written_ms, timing.answered_ms, timing.answered) == (150, 210, {1, 2})
+    assert (timing.written_ms, timing.answered_ms, timing.answered) == (150, 210, frozenset({1, 2}))
 
 
 def test_rows_of_blocks_are_counted_and_a_moved_leader_is_the_example(folders: DataDir) -> None:

@@ -65,7 +65,7 @@ class World:
 
 def run(scenario: Callable[[World], object]) -> None:
     async def play() -> None:
-        await scenario(World())  # type: ignore[misc]
+        await scenario(World())
 
     asyncio.run(play())
 
@@ -244,7 +244,7 @@ class Expiring(World):
         super().__init__()
         self.names = [f"g{number}" for number in range(200)]
         self.image = GroupImage()
-        self.image.groups = dict.fromkeys(self.names)  # type: ignore[assignment]
+        self.image.groups = dict.fromkeys(self.names)
         self.expiry = OffsetsExpiry(self.pause, self._append, self, 0.0)
 
     def _append(self, records: Collection[NewRecord]) -> Future[range]:

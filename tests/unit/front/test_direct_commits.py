@@ -274,7 +274,7 @@ def test_a_partition_that_brokers_do_not_follow_holds_up_no_group_of_another() -
         await until(world, "offset_commit_requested", 2)
         assert not waiting.done()
         world.resume_following()
-        assert await asyncio.gather(waiting, deciding) == [0, 0]
+        assert (await waiting, await deciding) == (0, 0)
 
     play(scenario)
 

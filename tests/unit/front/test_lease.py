@@ -138,9 +138,11 @@ def test_it_has_a_reason_exactly_when_it_has_expired_and_health_means_no_expiry(
             case "gone":
                 lease.job_gone(now_s)
             case "appended":
-                lease.appended(*argument, now_s)
+                (end,) = argument
+                lease.appended(end, now_s)
             case "completed":
-                lease.batch_completed(*argument, now_s)
+                (end,) = argument
+                lease.batch_completed(end, now_s)
         expires_s = lease.expires_s()
         assert (expires_s is None) == lease.job_healthy
         expired = expires_s is not None and now_s >= expires_s

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from state.groups.buckets import group_bucket
-from state.groups.change_bodies import Timeouts
+from state.groups.change_bodies import GroupRemoved, Timeouts
+from state.groups.change_kinds import ChangeKind
 from streaming.front.groups.sessions import Sessions
 from streaming.log.api import NewRecord
 from tests.unit.front.standing_time import StandingTime
@@ -146,7 +147,8 @@ def test_one_that_joins_a_group_that_is_removed_is_of_the_next_one() -> None:
         crowd = Crowd()
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         crowd.sessions.joins("g", "new", None, timeouts(6), reply)
-        crowd.sessions.decided("g", [{"change": "group_removed"}])
+        removed = GroupRemoved(change=ChangeKind.GROUP_REMOVED, reason="deleted")
+        crowd.sessions.decided("g", [removed])
         crowd.time.pass_to(crowd.time.now_ms + 3_000)
         assert crowd.append() == {"new": 0}
 

@@ -13,7 +13,6 @@ import pytest
 from state.limits import PARTITIONS_MAX
 from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
-from streaming.gateway import create_topics
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.image.cluster_image import ClusterImage
 from streaming.mint_topic_id import mint_topic_id
@@ -311,7 +310,7 @@ def test_minted_ids_are_random_uuids_that_znodes_and_command_lines_can_hold(
     dashed = uuid.UUID(bytes=b"\xfb" + bytes(15))
     good = uuid.UUID(int=2)
     draws = iter([uuid.UUID(int=0), uuid.UUID(int=1), dashed, good])
-    monkeypatch.setattr(create_topics.uuid, "uuid4", lambda: next(draws))
+    monkeypatch.setattr(uuid, "uuid4", lambda: next(draws))
     assert topic_id_from_text(mint_topic_id()) == good.bytes
 
 

@@ -300,10 +300,11 @@ def test_metadata_of_one_topic_touches_no_other() -> None:
     async def scenario(rig: Rig) -> None:
         for number in range(50):
             rig.cluster.create(f"topic-{number}", [[1, 2]])
-        rig.cluster.known.__class__ = _CountingImage
-        rig.cluster.known.looked_up = []
+        known: Any = rig.cluster.known
+        known.__class__ = _CountingImage
+        known.looked_up = []
         answer = await rig.ask(ApiKey.METADATA, 12, body(12, ["topic-7"]))
         assert len(answer["topics"]) == 1
-        assert rig.cluster.known.looked_up == ["topic-7"]
+        assert known.looked_up == ["topic-7"]
 
     with_gateway(scenario)

@@ -36,7 +36,9 @@ def told(answer: dict[str, Any]) -> dict[tuple[str, int], tuple[int, str | None]
     }
 
 
-async def in_motion(rig: Rig, asked: dict[str, list[int]] | None = None) -> dict[str, Any]:
+async def in_motion(
+    rig: Rig, asked: dict[str, list[int]] | None = None
+) -> dict[tuple[str, int], Any]:
     topics = (
         None
         if asked is None

@@ -300,8 +300,11 @@ def test_a_producer_without_transactions_needs_one_topic_to_write_to() -> None:
 @pytest.mark.parametrize("api", [ApiKey.DESCRIBE_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS])
 def test_configs_of_brokers_are_the_clusters(api: ApiKey) -> None:
     async def scenario(rig: Rig) -> None:
-        own = {"resource_type": 4, "resource_name": "1000"}
-        own |= {"configuration_keys": None} if api is ApiKey.DESCRIBE_CONFIGS else {"configs": []}
+        own: dict[str, Any] = {"resource_type": 4, "resource_name": "1000"}
+        if api is ApiKey.DESCRIBE_CONFIGS:
+            own["configuration_keys"] = None
+        else:
+            own["configs"] = []
         answer = await rig.ask(api, 1, {"resources": [own]})
         (one,) = answer["results" if api is ApiKey.DESCRIBE_CONFIGS else "responses"]
         assert one["error_code"] == ProtocolError.CLUSTER_AUTHORIZATION_FAILED
@@ -340,7 +343,7 @@ def test_to_ask_for_all_topics_creates_none(version: int, created: list[str]) ->
                 return True
             return before(*asked)
 
-        by.permits = permits  # type: ignore[method-assign]
+        by.permits = permits
         answer = await rig.ask(ApiKey.METADATA, version, {"topics": None})
         assert set(names(answer)) <= {"seen"}
         assert created == []

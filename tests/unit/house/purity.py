@@ -34,9 +34,10 @@ def impurities(source: str) -> Iterator[str]:
     tree = ast.parse(source)
     aliases = _aliases(tree)
     for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
         for name in _imported(node):
             if name.partition(".")[0] not in ALLOWED_IMPORTS or _is_banned(name):
-                yield f"line {node.lineno}: imports {name}"
+                yield f"line {line}: imports {name}"
         if isinstance(node, ast.Name) and _is_read(node) and node.id in BANNED_BUILTINS:
             yield f"line {node.lineno}: uses {node.id}()"
         if isinstance(node, ast.Attribute):

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import orjson
 import pytest
-import typer.main
 from kazoo.handlers.threading import KazooTimeoutError
 from rich.console import Console
 
@@ -29,8 +28,9 @@ from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
 from streaming.log.api import NewRecord
 from streaming.log.embedded import CorruptLog, EmbeddedLogWriter
 from streaming.zk.errors import AuthenticationFailed
+from tests.unit.house.commands import commands_of
 
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = commands_of(app)
 EVERYWHERE = ["--set", "gateway.host=0.0.0.0"]
 
 

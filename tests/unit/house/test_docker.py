@@ -9,7 +9,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import typer.main
 
 from streaming.cli import app
 from streaming.errors import ConfigurationError
@@ -17,6 +16,7 @@ from streaming.front.addresses import check_announced_host
 from streaming.front.controller_role import RolePhase
 from streaming.setting_checks import gateway_ports
 from streaming.settings_loader import NOT_SETTINGS, load_settings
+from tests.unit.house.commands import commands_of
 
 Instruction = tuple[str, str]
 
@@ -85,7 +85,7 @@ def test_the_health_check_is_a_command_we_have(instructions: list[Instruction]) 
     check = last(instructions, "HEALTHCHECK")
     program, command, option, role = json.loads(check[check.index("CMD ") + 4 :])
     assert program == "helmstream"
-    options = typer.main.get_command(app).commands[command].params
+    options = commands_of(app)[command].params
     assert option in {name for one in options for name in one.opts}
     assert role == RolePhase.ACTIVE
 

@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import typer.main
 
 from streaming.cli import app
+from tests.unit.house.commands import commands_of
 
 HELPED = re.compile(r"^  make (?P<name>[a-z-]+) +\S", re.MULTILINE)
 # Internal prerequisites: one only complains, of the others `check` is made.
@@ -104,7 +104,7 @@ def code_of(document: Path) -> str:
 def test_documents_name_targets_and_commands_that_exist(root: Path, name: str) -> None:
     code = code_of(root / name)
     targets = {*re.findall(r"^([a-z][a-z0-9-]*):", (root / "Makefile").read_text(), re.MULTILINE)}
-    commands = typer.main.get_command(app).commands
+    commands = commands_of(app)
     assert set(re.findall(r"^\s*make ([a-z-]+)", code, re.MULTILINE)) <= targets
     named = set(re.findall(r"^\s*(?:\S*/)?helmstream ([a-z-]+)", code, re.MULTILINE))
     assert named <= set(commands)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -16,7 +16,7 @@ from streaming.demo.verdict import Verdict
 from streaming.zk.errors import ConnectionLost
 from tests.differential.compare import Difference
 from tests.differential.run import Outcome as Compared
-from tests.e2e import group_stage
+from tests.e2e import group_clients, group_stage
 from tests.e2e.random_operations import Outcome
 from tests.e2e.telling import check_nothing_lost
 from tests.e2e.test_random_operations import judge
@@ -123,7 +123,7 @@ def test_commits_that_are_lost_fail_at_once(
 ) -> None:
     monkeypatch.setattr(group_stage, "committed", lambda *_: {0: 4})
     with pytest.raises(AssertionError) as failed:
-        group_stage.nothing_lost([], [Member({0: 5})])
+        group_stage.nothing_lost([], [cast(group_clients.Member, Member({0: 5}))])
     assert not tried_again(failed.value, never_again)
 
 

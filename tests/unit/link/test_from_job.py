@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from state.decisions import Decision, DecisionKind
@@ -21,11 +23,14 @@ from streaming.link.from_job import (
 from streaming.link.messages import HEADER_BYTES, decode_message, encode_message, frame_lengths
 from streaming.log.api import NewRecord
 
+# As they come over the wire: lists for tuples.
+APPENDED: Any = [["k", "key", 2]]
+PERSISTED: Any = [[4, "set_aside", 2]]
 SAID = [
     Hello(7),
-    Append(1, [["k", "key", 2]]),
+    Append(1, APPENDED),
     ImageTold({"a": 5}, True, 9, True, True, {"1": {"confirmed": 3}}, {"1": 0}),
-    PersistedDecisions([[4, "set_aside", 2]], None),
+    PersistedDecisions(PERSISTED, None),
     Replies([{"id": 1}]),
     BatchCompleted(3, 9, 1, 2, 3, True, 4, 5, 6, 0.5, {"unclean_elected": 1}, {"1": 2}),
     QueryFolded(9),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def test_the_segment_of_a_time_is_found_without_reading_a_record(folder, open_wr
 
 def test_reading_near_the_end_does_not_read_from_the_start_again(folder, large, monkeypatch):
     bytes_read = 0
-    pread = embedded_read_segment.os.pread
+    pread = os.pread
 
     def counted(fd: int, size: int, position: int) -> bytes:
         nonlocal bytes_read
@@ -72,7 +73,7 @@ def test_reading_near_the_end_does_not_read_from_the_start_again(folder, large, 
 
     with EmbeddedLogReader(folder) as reader:
         assert len(list(reader.read(0, 3000))) == 3000
-        monkeypatch.setattr(embedded_read_segment.os, "pread", counted)
+        monkeypatch.setattr(os, "pread", counted)
         for offset in (1400, 1700, 2900):
             assert [record.offset for record in reader.read(offset, offset + 1)] == [offset]
     assert bytes_read <= 3 * 2 * 256 * 1024

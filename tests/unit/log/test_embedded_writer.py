@@ -7,14 +7,16 @@ import os
 import re
 import resource
 import threading
+from collections.abc import Iterator
 
 import pytest
 
-from streaming.log import embedded_head, embedded_segment, embedded_writer
+from streaming.log import embedded_segment, embedded_writer
 from streaming.log.api import AppendFailed, LogClosed, NewRecord, OffsetOutOfRange, RecordRefused
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter, LogLocked
 from streaming.log.embedded_format import list_segments
 from streaming.log.embedded_head import Head
+from streaming.log.embedded_recovery import find_tail
 
 THREADS = 16
 APPENDS = 40
@@ -76,7 +78,7 @@ def test_appends_that_wait_share_one_fsync(open_writer, records, monkeypatch):
         syncs.append(fd)
         assert first_sync_may_end.wait(30)
 
-    monkeypatch.setattr(embedded_segment.os, "fdatasync", slow_sync)
+    monkeypatch.setattr(os, "fdatasync", slow_sync)
     futures = [writer.append_async([record]) for record in records(50)]
     first_sync_may_end.set()
     assert [future.result(30) for future in futures] == [range(n, n + 1) for n in range(50)]
@@ -92,7 +94,7 @@ def test_nothing_is_visible_before_its_fsync(folder, open_writer, records, monke
         in_sync.set()
         assert go_on.wait(30)
 
-    monkeypatch.setattr(embedded_segment.os, "fdatasync", slow_sync)
+    monkeypatch.setattr(os, "fdatasync", slow_sync)
     future = writer.append_async(records(1, start=2))
     assert in_sync.wait(30)
     with EmbeddedLogReader(folder) as reader:
@@ -193,7 +195,7 @@ def test_a_cancelled_append_takes_no_offset(folder, open_writer, records, monkey
         in_sync.set()
         assert go_on.wait(30)
 
-    monkeypatch.setattr(embedded_segment.os, "fdatasync", slow_sync)
+    monkeypatch.setattr(os, "fdatasync", slow_sync)
     first = writer.append_async(records(1, start=0))
     assert in_sync.wait(30)
     cancelled = writer.append_async(records(1, start=1))
@@ -247,7 +249,7 @@ def test_a_head_has_its_place_on_the_disk_before_it_is_written_through_a_mapping
     def no_space(_fd: int, _data: bytes, _at: int) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(embedded_head.os, "pwrite", no_space)
+    monkeypatch.setattr(os, "pwrite", no_space)
     with pytest.raises(OSError, match="No space left") as failed:
         Head(folder / "head", writable=True)
     assert str(failed.value.filename) == str(folder / "head")
@@ -306,7 +308,7 @@ def test_a_failed_fsync_makes_the_writer_give_up_until_it_is_opened_again(
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(embedded_segment.os, "fdatasync", broken_sync)
+        patched.setattr(os, "fdatasync", broken_sync)
         with pytest.raises(LogClosed, match=r"gave up.*Input/output error"):
             writer.append(records(1, start=2))
     with pytest.raises(LogClosed, match="open the log again"):
@@ -327,20 +329,24 @@ def test_a_segment_is_read_from_the_disk_when_it_is_opened_again(
     with open_writer() as writer:
         writer.append(records(2))
     done = []
-    sync, advise, find = os.fdatasync, os.posix_fadvise, embedded_writer.find_tail
+    sync, advise, find = os.fdatasync, os.posix_fadvise, find_tail
 
     def noted(what, call):
-        return lambda *arguments: (done.append(what), call(*arguments))[1]
+        def called(*arguments):
+            done.append(what)
+            return call(*arguments)
 
-    monkeypatch.setattr(embedded_segment.os, "fdatasync", noted("sync", sync))
-    monkeypatch.setattr(embedded_segment.os, "posix_fadvise", noted("advise", advise))
+        return called
+
+    monkeypatch.setattr(os, "fdatasync", noted("sync", sync))
+    monkeypatch.setattr(os, "posix_fadvise", noted("advise", advise))
     monkeypatch.setattr(embedded_writer, "find_tail", noted("find", find))
     open_writer()
     assert done[:3] == ["sync", "advise", "find"]
 
 
 def test_a_clock_that_fails_fails_the_append_only(open_writer, records):
-    answers = iter([ValueError("clock is broken"), 5])
+    answers: Iterator[Exception | int] = iter([ValueError("clock is broken"), 5])
 
     def clock() -> int:
         answer = next(answers)

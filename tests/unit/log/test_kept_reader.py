@@ -34,10 +34,11 @@ def test_a_topic_s_reader_is_kept_until_it_is_closed(readers):
     for _ in range(3):
         with log.opened() as reader:
             assert [reader] == readers
-    assert not reader.close.called
+    (opened,) = readers
+    assert not opened.close.called
     log.close()
     log.close()
-    reader.close.assert_called_once_with()
+    opened.close.assert_called_once_with()
     with log.opened() as another:
         assert another is not reader
 
@@ -54,6 +55,6 @@ def test_a_reader_at_which_something_failed_is_closed(readers):
 def test_a_folder_is_opened_each_time(readers):
     log = KeptReader(Path("events"))
     for _ in range(2):
-        with log.opened() as reader:
-            assert not reader.close.called
+        with log.opened():
+            assert not readers[-1].close.called
     assert [one.close.called for one in readers] == [True, True]

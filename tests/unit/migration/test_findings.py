@@ -40,7 +40,7 @@ def topic(*assigned: list[int], topic_id: str | None = ID, led: bool = True) -> 
 
 def cluster(topics: Mapping[str, Topic], **more: object) -> Cluster:
     brokers = {id_: BrokerNode(id_, None, ()) for id_ in (1, 2)}
-    return Cluster(1, brokers, topics, **more)  # type: ignore[arg-type]
+    return Cluster(1, brokers, topics, **more)
 
 
 def test_nothing_is_found_of_a_cluster_that_can_be_migrated() -> None:

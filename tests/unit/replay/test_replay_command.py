@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from checkpoints.replay import Digest
+from checkpoints.replay import Digest, fold_batch
 from state.events import Event
 from streaming import folding
 from streaming.cli import main
@@ -148,7 +148,7 @@ def test_an_export_that_has_no_room_names_its_file(file, capsys):
 def test_an_interrupted_replay_goes_on(file, log, tmp_path, replay, monkeypatch):
     """Killed after a batch was written and before the machines were saved, twice."""
     monkeypatch.setattr(local, "_SAVE_EVERY_S", 0.0)
-    fold = folding.fold_batch
+    fold = fold_batch
     for batches in (2, 3):
         left = iter(range(batches))
 

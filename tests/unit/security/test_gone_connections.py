@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -93,7 +94,8 @@ def test_whose_request_fails_in_a_future_of_a_handler() -> None:
         return await future
 
     async def scenario(rig: Rig) -> None:
-        rig.gateway._apis.handlers[ApiKey.METADATA] = fails
+        handlers: Any = rig.gateway._apis.handlers
+        handlers[ApiKey.METADATA] = fails
         client = await rig.client()
         client.write(ApiKey.METADATA, 12, ALL_TOPICS)
         await client.wait_closed()

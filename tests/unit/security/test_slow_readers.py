@@ -7,6 +7,7 @@ import socket
 import ssl
 import struct
 from contextlib import suppress
+from typing import Any
 
 from streaming.gateway.connection import Limits
 from streaming.wire.apis import ApiKey
@@ -79,6 +80,7 @@ async def full_of_small_answers(rig: Rig, files: Files) -> tuple[Sipping, int]:
     small = {"topics": [{"name": "small"}]}
     await client.ask(encode_request(ApiKey.METADATA, 1, 0, "c", small))
     await rig.counted("requests_Metadata", 1)
+    connection: Any
     (connection,) = rig.gateway._admission._present
     below_tls = connection._transport._ssl_protocol._transport
     asked = 0

@@ -41,7 +41,7 @@ def beside(clock: SimpleNamespace) -> Beside:
         clock.now_ms += FOLD_MS
         return fold(until)
 
-    beside.engine.decided = slowly  # type: ignore[method-assign]
+    beside.engine.decided = slowly
     return beside
 
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from streaming.log.api import AppendFailed, LogClosed, NewRecord
+from streaming.log.api import AppendFailed, LogClosed, LogWriter, NewRecord
 from streaming.sinks.outcome_log import OutcomeLog, open_outcomes, outcome
 
 
@@ -41,7 +42,7 @@ def test_records_that_are_not_written_are_told_once_each_time(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     disk = Disk()
-    log = OutcomeLog(lambda: disk)
+    log = OutcomeLog(lambda: cast(LogWriter, disk))
     for disk.full in (False, True, True, False, True):
         log.append([outcome("confirmed", {"broker_id": 1})])
     assert caplog.text.count("the outcome log misses") == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -89,7 +90,8 @@ def test_a_clock_that_is_set_ends_no_log(folders, decisions, monkeypatch):
     monkeypatch.setattr(retention, "_CHECK_EVERY_S", 0)
     writers = {folders.decisions: decisions}
     kept = Retention(folders, writers, retention_ms=TEN_YEARS_MS, batches_retained=2)
-    monkeypatch.setattr(kept._now_ms.__self__, "_wall_ms", lambda: 100 * TEN_YEARS_MS)
+    clock: Any = kept._now_ms
+    monkeypatch.setattr(clock.__self__, "_wall_ms", lambda: 100 * TEN_YEARS_MS)
     kept.checked()
     assert decisions.start_offset() > 0, "only what is old without it"
     assert decisions.start_offset() <= OLD

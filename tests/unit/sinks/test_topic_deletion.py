@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import orjson
@@ -22,6 +23,7 @@ from streaming.sinks.plan import SharedRequest
 from streaming.sinks.topic_deletion import lose_undeleted
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.wire.apis import ApiKey
+from streaming.zk.client import ZkSession
 from streaming.zk.write_limits import WriteLimits
 from streaming.zk.znodes import TopicZNode, topic_bytes, topic_deletion_path, topic_path
 from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
@@ -228,7 +230,7 @@ def write(session: MemorySession, *decided: tuple[DecisionKind, dict]) -> Decide
         for at, (kind, body) in enumerate(decided)
     ]
     batch = DecidedBatch(1, opened(decisions), dict.fromkeys(range(len(decided)), 0), len(decided))
-    sink = ZooKeeperSink(lambda: session, WriteLimits(), stopped=lambda: False)
+    sink = ZooKeeperSink(lambda: cast(ZkSession, session), WriteLimits(), stopped=lambda: False)
     sink.write(batch, Doubts())
     return batch
 

@@ -13,6 +13,7 @@ from checkpoints.machine_format import decode_machine
 from state.decisions import DecisionKind
 from state.events import Event
 from state.groups.buckets import group_bucket, timer_name
+from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
 from state.groups.image import GroupImage
 from state.groups.image_changes import CHANGES, GroupView
@@ -59,7 +60,7 @@ def image_of(slot: GroupSlot) -> GroupImage:
             group = bucket.get(name)
             assert group is not None
             image.groups[name] = view = GroupView()
-            CHANGES["group_loaded"](view, loaded_change(group))
+            CHANGES[ChangeKind.GROUP_LOADED](view, loaded_change(group))
     return image
 
 

@@ -9,7 +9,7 @@ import pytest
 from state.decisions import Action, DecisionKind
 from state.protocol_errors import ProtocolError
 from tests.fixtures.states import stored
-from tests.unit.state.support import Controller, Said, actions, broker
+from tests.unit.state.support import Controller, actions, broker
 
 CHANGE, STOP, REMOVE, REPLY = (
     DecisionKind.CHANGE_PARTITIONS,
@@ -18,26 +18,27 @@ CHANGE, STOP, REMOVE, REPLY = (
     DecisionKind.REPLY,
 )
 STATE = stored(1, [1, 2])
+Decided = dict[DecisionKind, Any]
 
 
 ID, OTHER = "AAECAwQFBgcICQoLDA0ODw", "ERECAwQFBgcICQoLDA0ODw"
 
 
-def mark(controller: Controller) -> Said:
+def mark(controller: Controller) -> Decided:
     return controller.happen("topic_deletion_requested", "t", topic="t")
 
 
-def withdraw(controller: Controller, topic_id: str = ID) -> Said:
+def withdraw(controller: Controller, topic_id: str = ID) -> Decided:
     return controller.happen("topic_deletion_withdrawn", "t", topic="t", topic_id=topic_id)
 
 
-def moving(controller: Controller) -> Said:
+def moving(controller: Controller) -> Decided:
     """Partition 0 of topic t is on its way from brokers 1 and 2 to 1 and 3."""
     lists: dict[str, Any] = {"adding": [[3], []], "removing": [[2], []], "topic_id": ID}
     return controller.topic("t", [[1, 3, 2], [1, 2]], [STATE, STATE], **lists)
 
 
-def deleted_on(said: Said) -> set[int]:
+def deleted_on(said: Decided) -> set[int]:
     return {row["broker"] for row in said.get(STOP, []) if row["delete"]}
 
 

@@ -16,6 +16,7 @@ from state.events import Event
 from state.groups.handlers import GROUP_HANDLERS
 from state.groups.payloads.requests import GroupRequest
 from state.partitions.handlers import SLOT_HANDLERS
+from state.partitions.slot import Slot
 from state.payloads.topics import TopicRemoved
 from state.routing import GROUP_SLOTS, Layout, machine_keys, scope
 from tests.logs.log_parts import POISON
@@ -37,7 +38,7 @@ def test_what_cannot_be_read_changes_nothing(kind: str, key: str, payload: bytes
 def test_a_machine_that_fails_goes_on_as_if_the_event_had_not_happened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(slot: object, event: Event, payload: object) -> None:
+    def fail(slot: Slot, event: Event, payload: object) -> None:
         slot.table.topics.clear()
         raise ZeroDivisionError("on purpose")
 

@@ -9,7 +9,7 @@ import pytest
 from checkpoints.machine_format import READABLE_VERSIONS, decode_machine, encode_machine
 from state.blocks import decode_block, encode_block
 from state.cluster.authority import Phase
-from state.cluster.machine import Cluster
+from state.cluster.cluster import Cluster
 from state.errors import CorruptBlock
 from state.partitions.slot import Slot
 from state.partitions.table import Deleted, Deletion

@@ -180,7 +180,7 @@ def test_a_broker_that_cannot_be_asked_is_told() -> None:
 
     hangs_up.answer = nothing
     elsewhere = {3: node(3, listener="CLIENT")}
-    cluster = replace(CLUSTER, brokers=CLUSTER.brokers | elsewhere)
+    cluster = replace(CLUSTER, brokers={**CLUSTER.brokers, **elsewhere})
     found = verified([hangs_up, listening], cluster)
     first, second = found.gaps
     assert first.startswith(f"broker 1: at 127.0.0.1:{hangs_up.port}: ConnectionError")

@@ -1,6 +1,7 @@
 """What kafka-python's decoders would read without end, or copy again and again."""
 
 import struct
+from typing import Any
 
 import pytest
 from kafka.protocol.schemas.fields.codecs.types import UnsignedVarInt32
@@ -97,7 +98,9 @@ def test_only_tagged_fields_are_copied(monkeypatch, name, known):
 
     monkeypatch.setattr(bounded_decoders, "_WholeReads", Noted)
     schema = MessageSchema(name, KAFKA_PYTHON)
-    body = {"topics": [{"name": str(number), "topic_id": None} for number in range(50)]}
+    body: dict[str, Any] = {
+        "topics": [{"name": str(number), "topic_id": None} for number in range(50)]
+    }
     if known:
         partition = {"replica_directory_id": "00000000-0000-0000-0000-000000000001"}
         body = {"topics": [{"topic_id": None, "partitions": [partition] * 50}]}

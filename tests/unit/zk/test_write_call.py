@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streaming.zk.errors import ConnectionLost
 from streaming.zk.fenced import FencedWriter
-from streaming.zk.ops import Create, Delete, SetData, WriteOp
+from streaming.zk.ops import Create, Delete, MultiOp, SetData, WriteOp
 from streaming.zk.outcomes import OutcomeKind
 from streaming.zk.write_limits import WriteLimits
 from streaming.zk.write_source import WriteSource
@@ -31,7 +31,7 @@ class Losing(MemorySession):
         self._lost = dict(lost)
         self.multis: list[int] = []
 
-    def multi_async(self, ops: Sequence[WriteOp]) -> Answered:
+    def multi_async(self, ops: Sequence[MultiOp]) -> Answered:
         made = self._lost.get(len(self.multis))
         self.multis.append(len(ops) - 1)
         answer = super().multi_async(ops) if made in {None, True} else None
