@@ -28,9 +28,11 @@ NO_NODE = Node(NO_NODE_ID, "", -1, None)
 class Nodes:
     """Finds the nodes of a listener.
 
-    Brokers without an endpoint of the listener's name are left out. This node is one of them, and
-    named as the controller, while it has the role and the image is current; else it is left out, so
-    that clients move on to the brokers and find the new controller there.
+    Brokers without an endpoint of the listener's name are left out. This node is named as the
+    controller while it has the role and the image is current. It is one of the nodes in any case:
+    without the role it answers by itself only while no broker says who else has it, so that the
+    brokers' clients know this node, and may be asking it something. librdkafka (2.16) can come to
+    wait for itself when a node is taken from it then, and its next answer names the node again.
     """
 
     def __init__(self, view: ClusterView, node_id: int) -> None:
@@ -44,11 +46,11 @@ class Nodes:
 
     def reachable(self, listener: BoundListener) -> tuple[ClusterImage, dict[int, Node]]:
         """Return the image and the reachable nodes by id, as `on`, or raise NotReady if there is no
-        image yet, or it knows no node.
+        image yet, or it knows no broker while somebody else may be the controller.
         """
         image = self._view.image()
         nodes = {} if image is None else self.on(listener, image)
-        if image is None or not nodes:
+        if image is None or (nodes.keys() == {self._node_id} and not self._view.is_current()):
             raise NotReady("no node is known yet that a client could go to")
         return image, nodes
 
@@ -61,9 +63,8 @@ class Nodes:
             for end in broker.node.endpoints:
                 if end.listener == listener.name:
                     nodes[broker_id] = Node(broker_id, end.host, end.port, broker.node.rack)
-        if self._view.is_current():
-            ours = image.controller_node
-            rack = None if ours is None else ours.rack
-            nodes.pop(self._node_id, None)
-            nodes[self._node_id] = Node(self._node_id, listener.host, listener.port, rack)
+        ours = image.controller_node
+        rack = None if ours is None else ours.rack
+        nodes.pop(self._node_id, None)
+        nodes[self._node_id] = Node(self._node_id, listener.host, listener.port, rack)
         return nodes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import ssl
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from streaming.gateway.calls import Apis, BoundListener
 from streaming.gateway.connection import Connection, Limits
 from streaming.gateway.handshake import Handshake, bound_tls_buffers
 from streaming.gateway.serving import Rights, Serving
+from streaming.keyfiles.renewed import RenewedContext
 from streaming.preflight import bind_failure
 from streaming.security.newcomers import KAFKAS_NAMING, Naming
 from streaming.security.sasl_server import Sasl
@@ -44,7 +44,7 @@ class Listener:
     host: str
     port: int
     advertised_host: str = ""
-    tls: ssl.SSLContext | None = None
+    tls: RenewedContext | None = None
     sasl: Sasl | None = None
 
     @property
@@ -59,8 +59,9 @@ class Gateway:
     counters: connections_open and connections_accepted, connections_refused (over the quota),
     requests_<Api>, unsupported_api_versions, and closed_malformed, closed_too_large,
     closed_unsupported, closed_refused, closed_failed, closed_slow, closed_idle, closed_handshake,
-    closed_unauthenticated, closed_not_ready; operations_denied (to clients, by the authorizer),
-    clients_throttled (told to wait, by their quota).
+    closed_unauthenticated, closed_not_ready; outdated_tls (secured by files as they were before);
+    operations_denied (to clients, by the authorizer), clients_throttled (told to wait, by their
+    quota).
     """
 
     def __init__(
@@ -108,9 +109,12 @@ class Gateway:
         def connection() -> Connection:
             return Connection(serving, self._limits, self.counters, self._admission)
 
-        def handshake(tls: ssl.SSLContext) -> Handshake:
+        def handshake(tls: RenewedContext) -> Handshake:
             failed = partial(self._handshake_failed, listener.name)
-            return Handshake(tls, connection(), self._admission, failed)
+            context = tls.current()
+            if tls.outdated:
+                self.counters["outdated_tls"] += 1
+            return Handshake(context, connection(), self._admission, failed)
 
         tls = listener.tls
         if tls is not None:

@@ -5,6 +5,7 @@ by the properties of a client, as Kafka's own tools take them with --command-con
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from streaming.errors import ConfigurationError
 from streaming.keyfiles.jaas import JaasError, LoginModule, parse_jaas
 from streaming.keyfiles.pem import load_key, load_trusted, new_client_context
 from streaming.keyfiles.properties import read_properties
+from streaming.keyfiles.renewed import RenewedContext, https_context
 
 _PROTOCOL, _MECHANISM, _LOGIN = "security.protocol", "sasl.mechanism", "sasl.jaas.config"
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
@@ -66,18 +68,22 @@ def security_options(file: Path) -> dict[str, Any]:
     return options
 
 
-def _context(file: Path, given: Mapping[str, str]) -> Any:
+def _context(file: Path, given: Mapping[str, str]) -> RenewedContext:
     for location, kind in ((_KEY, "ssl.keystore.type"), (_TRUSTED, "ssl.truststore.type")):
         if location in given and kind not in given:
             raise ConfigurationError(
                 f"{file}: {location} needs {kind} = PEM: that alone can be read, and without it"
                 " Kafka's tools take the file for Java's own form"
             )
-    context = new_client_context(given.get(_IDENTIFICATION, "https"))
-    if _KEY in given:
-        load_key(context, f"{file}: {_KEY}", given[_KEY])
-    load_trusted(context, f"{file}: {_TRUSTED}", given.get(_TRUSTED, ""))
-    return context
+
+    def make() -> ssl.SSLContext:
+        context = new_client_context(given.get(_IDENTIFICATION, "https"))
+        if _KEY in given:
+            load_key(context, f"{file}: {_KEY}", given[_KEY])
+        load_trusted(context, f"{file}: {_TRUSTED}", given.get(_TRUSTED, ""))
+        return context
+
+    return RenewedContext(make, (given.get(_KEY, ""), given.get(_TRUSTED, "")))
 
 
 def _login(file: Path, given: Mapping[str, str]) -> dict[str, Any]:
@@ -100,8 +106,7 @@ def _by_token(file: Path, given: Mapping[str, str], module: LoginModule) -> dict
 
     client, secret = _options(file, module, "clientId", "clientSecret")
     url = _tokens_url(file, given)
-    context = new_client_context("https")
-    load_trusted(context, f"{file}: {_LOGIN}'s {_TRUSTED}", module.options.get(_TRUSTED, ""))
+    context = https_context(f"{file}: {_LOGIN}'s {_TRUSTED}", module.options.get(_TRUSTED, ""))
     tokens = token_provider(url, client, secret, module.options.get("scope", ""), context)
     return {"sasl_oauth_token_provider": tokens}
 

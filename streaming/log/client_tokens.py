@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ssl
-
 from kafka.errors import KafkaConnectionError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from streaming.keyfiles.renewed import RenewedContext
 from streaming.tokens.issuer import IssuerFailed
 from streaming.tokens.own_tokens import ClientLogin, OwnTokens
 
@@ -26,7 +25,7 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def token_provider(
-    url: str, client: str, secret: str, scope: str, trusted: ssl.SSLContext
+    url: str, client: str, secret: str, scope: str, trusted: RenewedContext
 ) -> AbstractTokenProvider:
     """Return what gets tokens; scope: "" for none, trusted: what HTTPS is spoken with."""
     return _Tokens(OwnTokens(url, ClientLogin(client, secret, scope), trusted))

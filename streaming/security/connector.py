@@ -5,8 +5,8 @@ without.
 from __future__ import annotations
 
 import asyncio
-import ssl
 
+from streaming.keyfiles.renewed import RenewedContext
 from streaming.security.addresses import connect
 from streaming.security.credentials import own_credentials
 from streaming.security.ourselves import Credentials
@@ -20,7 +20,7 @@ from streaming.wire.exchange import ANSWER_MAX_BYTES, Exchange
 class Connector:
     """Opens connections; used from any event loop."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None, ours: Credentials | None = None) -> None:
+    def __init__(self, tls: RenewedContext | None = None, ours: Credentials | None = None) -> None:
         """tls: what TLS is spoken with; ours: who we are. What is missing is not spoken."""
         self._tls = tls
         self._ours = ours
@@ -46,9 +46,8 @@ class Connector:
         protocol = end.security_protocol
         if not self.speaks(end):
             raise ConnectionError(f"this node does not speak {protocol.name}")
-        context = self._tls if protocol.tls else None
         try:
-            streams = await _streams(end, context)
+            streams = await _streams(end, self._tls if protocol.tls else None)
         except OSError:
             raise
         except ValueError as error:  # a host that is none; a certificate that Python cannot read
@@ -64,8 +63,11 @@ class Connector:
 
 
 async def _streams(
-    end: Endpoint, context: ssl.SSLContext | None
+    end: Endpoint, tls: RenewedContext | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     connected = await connect(end.host, end.port)
-    named = None if context is None else end.host
-    return await asyncio.open_connection(sock=connected, ssl=context, server_hostname=named)
+    if tls is None:
+        return await asyncio.open_connection(sock=connected)
+    return await asyncio.open_connection(
+        sock=connected, ssl=tls.current(), server_hostname=end.host
+    )

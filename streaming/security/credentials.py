@@ -6,14 +6,13 @@ Names and passwords are in the JAAS file that brokers have too (java.security.au
 from __future__ import annotations
 
 import os
-import ssl
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
 from streaming.errors import ConfigurationError
 from streaming.keyfiles.jaas import JaasError, LoginModule, Sections, parse_jaas
-from streaming.keyfiles.pem import load_trusted, new_client_context
+from streaming.keyfiles.renewed import RenewedContext, https_context
 from streaming.security.java_own_login import java_credentials
 from streaming.security.ourselves import Credentials
 from streaming.security.proofs import bearer_conversation
@@ -75,16 +74,14 @@ def plain_users(settings: Settings, listener: str) -> Mapping[str, str]:
     }
 
 
-def issuer_context(settings: Settings, listener: str) -> ssl.SSLContext:
+def issuer_context(settings: Settings, listener: str) -> RenewedContext:
     """Return with what issuers of tokens for a listener are asked by HTTPS: they are trusted as the
     module's ssl.truststore.location says, or this machine does (JaasOptionsUtils). Raises
     ConfigurationError.
     """
     module = _named(_of_brokers(_sections(settings), listener), _BEARER_MODULE)
     trusted = "" if module is None else module.options.get(_TRUSTED, "")
-    context = new_client_context("https")
-    load_trusted(context, f"{_BEARER_MODULE}'s {_TRUSTED}", trusted)
-    return context
+    return https_context(f"{_BEARER_MODULE}'s {_TRUSTED}", trusted)
 
 
 def kerberos_acceptor(settings: Settings, listener: str) -> Jgss:

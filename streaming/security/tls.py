@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+from functools import partial
 
 from streaming.errors import ConfigurationError
 from streaming.keyfiles.pem import ANY_ANCHOR, load_key, load_trusted, new_client_context
+from streaming.keyfiles.renewed import RenewedContext
 from streaming.settings import Settings
 
 _VERIFIED = {
@@ -22,10 +24,12 @@ def check_tls(settings: Settings) -> None:
     trusts whom this node does would speak to it.
     """
     zookeeper_context(settings)
-    client, server = client_context(settings), server_context(settings)
-    if client is None or server is None:
-        return
-    server.verify_mode = ssl.CERT_NONE  # the certificate may be good for a server only
+    if settings.ssl_keystore_location:
+        _check_own(settings)
+
+
+def _check_own(settings: Settings) -> None:
+    client, server = _client(settings), _server(settings, ssl.CERT_NONE)  # good for a server only
     try:
         _shake_hands(client, server, settings.announced_host)
     except (ssl.SSLError, ValueError) as error:  # a ValueError: no host has such a name
@@ -48,26 +52,39 @@ def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> N
             one.do_handshake()
 
 
-def client_context(settings: Settings) -> ssl.SSLContext | None:
+def client_context(settings: Settings) -> RenewedContext | None:
     """Return what connections to brokers are secured with, None without TLS.
 
     Raises ConfigurationError.
     """
     if not settings.ssl_keystore_location:
         return None
+    return RenewedContext(partial(_client, settings), _files(settings))
+
+
+def _files(settings: Settings) -> tuple[str, str]:
+    return settings.ssl_keystore_location, settings.ssl_truststore_location
+
+
+def _client(settings: Settings) -> ssl.SSLContext:
     context = new_client_context(settings.ssl_endpoint_identification_algorithm)
     load_key(context, _KEY, settings.ssl_keystore_location)
     load_trusted(context, _TRUSTED, settings.ssl_truststore_location)
     return context
 
 
-def zookeeper_context(settings: Settings) -> ssl.SSLContext | None:
+def zookeeper_context(settings: Settings) -> RenewedContext | None:
     """Return what sessions with ZooKeeper are secured with, None without TLS.
 
     A key is only for servers that want to know who connects. Raises ConfigurationError.
     """
     if not settings.zookeeper_ssl_client_enable:
         return None
+    files = settings.zookeeper_ssl_keystore_location, settings.zookeeper_ssl_truststore_location
+    return RenewedContext(partial(_to_zookeeper, settings), files)
+
+
+def _to_zookeeper(settings: Settings) -> ssl.SSLContext:
     context = new_client_context(settings.zookeeper_ssl_endpoint_identification_algorithm)
     if settings.zookeeper_ssl_keystore_location:
         load_key(context, f"zookeeper.{_KEY}", settings.zookeeper_ssl_keystore_location)
@@ -75,17 +92,24 @@ def zookeeper_context(settings: Settings) -> ssl.SSLContext | None:
     return context
 
 
-def server_context(settings: Settings, *, sasl: bool = False) -> ssl.SSLContext | None:
+def server_context(settings: Settings, *, sasl: bool = False) -> RenewedContext | None:
     """Return what connections to us are secured with, None without TLS. sasl: clients say who they
     are, and need no certificate (KIP-684).
 
-    Raises ConfigurationError.
+    A certificate that replaces another has to be one that `check_tls` takes. Raises
+    ConfigurationError.
     """
     if not settings.ssl_keystore_location:
         return None
+    verified = ssl.CERT_NONE if sasl else _VERIFIED[settings.ssl_client_auth]
+    accept = partial(_check_own, settings)
+    return RenewedContext(partial(_server, settings, verified), _files(settings), accept)
+
+
+def _server(settings: Settings, verified: ssl.VerifyMode) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_flags |= ANY_ANCHOR
-    context.verify_mode = ssl.CERT_NONE if sasl else _VERIFIED[settings.ssl_client_auth]
+    context.verify_mode = verified
     load_key(context, _KEY, settings.ssl_keystore_location)
     load_trusted(context, _TRUSTED, settings.ssl_truststore_location, ssl.Purpose.CLIENT_AUTH)
     return context

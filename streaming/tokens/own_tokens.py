@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import ssl
 import threading
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
@@ -11,6 +10,7 @@ from urllib.parse import urlencode
 import jwt
 import orjson
 
+from streaming.keyfiles.renewed import RenewedContext
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.tokens.issuer import IssuerFailed, fetched
 
@@ -34,7 +34,7 @@ class OwnTokens:
     the token itself.
     """
 
-    def __init__(self, url: str, login: ClientLogin, trusted: ssl.SSLContext) -> None:
+    def __init__(self, url: str, login: ClientLogin, trusted: RenewedContext) -> None:
         """url: sasl.oauthbearer.token.endpoint.url; trusted: what HTTPS is spoken with."""
         self._url = url
         self._login = login
@@ -67,13 +67,13 @@ class OwnTokens:
 
     def _fetched(self) -> str:
         if self._url.startswith("file:"):
-            return fetched(self._url, self._trusted).decode("utf-8", "replace").strip()
+            return fetched(self._url, self._trusted.current()).decode("utf-8", "replace").strip()
         form = {"grant_type": "client_credentials"}
         if self._login.scope:
             form["scope"] = self._login.scope
         proof = base64.b64encode(f"{self._login.id}:{self._login.secret}".encode()).decode()
         headers = {"Authorization": f"Basic {proof}"}
-        answer = fetched(self._url, self._trusted, urlencode(form).encode(), headers)
+        answer = fetched(self._url, self._trusted.current(), urlencode(form).encode(), headers)
         try:
             return str(orjson.loads(answer)["access_token"])
         except (ValueError, KeyError, TypeError) as error:

@@ -12,6 +12,7 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 
 from streaming.embedded.jvm import JvmFailed
+from streaming.keyfiles.renewed import RenewedContext
 from streaming.tickets.jgss import GssFailed
 from streaming.zk.errors import WriteRefused
 from streaming.zk.host_addresses import Address, HostAddresses
@@ -30,7 +31,7 @@ class ImpatientHandler(SequentialThreadingHandler):
     """
 
     def __init__(
-        self, hosts: str, session_timeout_ms: int, tls: ssl.SSLContext | None = None
+        self, hosts: str, session_timeout_ms: int, tls: RenewedContext | None = None
     ) -> None:
         """Share the third that is left among the addresses of hosts; tls: what connections are
         secured with.

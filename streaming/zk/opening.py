@@ -31,7 +31,7 @@ def secret_acl(settings: Settings) -> Acl:
     return SECRET_ACL if settings.zookeeper_set_acl else OPEN_ACL
 
 
-@functools.cache  # files are read at the start: one that is being renewed may be half there
+@functools.cache  # a JAAS file is read at the start: one that is being written may be half there
 def _options(settings: Settings) -> Mapping[str, Any]:
     return {
         "sasl": zookeeper_credentials(settings),

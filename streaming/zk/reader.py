@@ -7,7 +7,6 @@ reads (`streaming.zk.kazoo_client`). `streaming.zk.client` adds the writes.
 from __future__ import annotations
 
 import logging
-import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Any, Self
 from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState
 from kazoo.security import ACL, Id
 
+from streaming.keyfiles.renewed import RenewedContext
 from streaming.security.ourselves import Credentials
 from streaming.zk.errors import (
     AuthenticationFailed,
@@ -68,7 +68,7 @@ class ZkReader:
         on_state: StateListener | None = None,
         auth_data: Sequence[tuple[str, str]] = (),
         default_acl: Acl = OPEN_ACL,
-        tls: ssl.SSLContext | None = None,
+        tls: RenewedContext | None = None,
         sasl: Credentials | None = None,
     ) -> None:
         """Take where ZooKeeper is, what connections are secured with, and who we are there."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import ssl
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from streaming.gateway.server import Listener
+from streaming.keyfiles.renewed import https_context
 from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, ResourceType
 from streaming.security.authorizer import AclAuthorizer
 from streaming.security.connector import Connector
@@ -102,13 +102,13 @@ async def cases(folder: Path, stack: AsyncExitStack) -> dict[str, Case]:
     given = [f"ssl.keystore.location={key}", f"ssl.truststore.location={trusted}"]
     settings = load_settings(overrides=given, environment={})
     issuer = stack.enter_context(TokenIssuer({USER: PASSWORD}))
-    keys = SigningKeys(issuer.keys_url, HOUR_MS, ssl.create_default_context())
+    keys = SigningKeys(issuer.keys_url, HOUR_MS, https_context("", ""))
     validator = TokenValidator(keys, Expected((), "", "sub", 0))
     mechanisms = (*MECHANISMS, OAUTHBEARER)
     others = {OAUTHBEARER: partial(BearerServer, validator)}
     sasl = Sasl(mechanisms, {USER: PASSWORD}, known, others=others)
     client = client_context(settings)
-    tokens = OwnTokens(issuer.token_url, ClientLogin(USER, PASSWORD), ssl.create_default_context())
+    tokens = OwnTokens(issuer.token_url, ClientLogin(USER, PASSWORD), https_context("", ""))
 
     async def started(
         listener: Listener, connector: Connector, rights: AclAuthorizer | None = None

@@ -30,6 +30,7 @@ from tests.e2e.securing import (
     read_in_turns,
 )
 from tests.e2e.shared import Shared
+from tests.e2e.waiting import wait_for
 from tests.fixtures.certificates import Authority
 from tests.fixtures.secured_zookeeper import secured_zookeeper
 
@@ -111,6 +112,21 @@ def test_brokers_are_driven_and_answered_in_tls(secured: Secured, tmp_path: Path
 def test_groups_of_clients_in_tls_are_coordinated_here(secured: Secured, tmp_path: Path) -> None:
     create(secured.cluster, tmp_path, "read", secured.java("admin"))
     read_in_turns(secured.cluster, "read", secured.client())
+
+
+def test_certificates_are_renewed_while_it_runs(secured: Secured, tmp_path: Path) -> None:
+    """Also those that the job shows: brokers that start are connected to anew."""
+    create(secured.cluster, tmp_path, "renewed", secured.java("admin"))
+
+    def shown() -> str:
+        host, port = gateway(secured.cluster).split(":")
+        return ssl.get_server_certificate((host, int(port)))
+
+    before = shown()
+    secured.authority.keystore("helmstream")
+    wait_for("the renewed certificate", lambda: shown() != before)
+    drive(secured.cluster, "renewed")
+    assert not secured.cluster.status()["gateway"].get("outdated_tls")
 
 
 def test_who_has_no_certificate_is_kept_out(secured: Secured) -> None:

@@ -33,7 +33,7 @@ class WithoutRole:
         """Return the handler of an API that this node answers itself while it has the role.
 
         It also answers while no broker does or none knows of another controller: with the nodes it
-        knew last, and no controller.
+        knew last, itself among them, and no controller.
         """
         return self._around(handler, self._ask_controller)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import ssl
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 import jwt
 import orjson
 
+from streaming.keyfiles.renewed import RenewedContext
 from streaming.security.identity import Undecided
 from streaming.tokens.issuer import IssuerFailed, fetched
 
@@ -37,7 +37,7 @@ class SigningKeys:
     and behind the back of who comes when they have become old; used on one event loop.
     """
 
-    def __init__(self, url: str, refresh_ms: int, trusted: ssl.SSLContext) -> None:
+    def __init__(self, url: str, refresh_ms: int, trusted: RenewedContext) -> None:
         """url: sasl.oauthbearer.jwks.endpoint.url; trusted: what HTTPS is spoken with."""
         self._url = url
         self._refresh_s = refresh_ms / 1000
@@ -80,7 +80,7 @@ class SigningKeys:
             self._asked_s = time.monotonic()
             before, self._failure = self._failure, ""
             try:
-                content = await asyncio.to_thread(fetched, self._url, self._trusted)
+                content = await asyncio.to_thread(fetched, self._url, self._trusted.current())
                 self._keys = tuple(_signing_keys(_listed(self._url, content)))
             except IssuerFailed as error:
                 self._failure = str(error)

@@ -72,4 +72,9 @@ def test_nothing_is_left_of_who_leaves_and_who_is_hung_up_on() -> None:
 def test_nothing_is_left_of_who_came_in_tls(tmp_path: Path) -> None:
     files = Files(tmp_path)
     server = server_context(files.settings("ssl.client.auth=none"))
-    lose([b"hello"], server, ssl.create_default_context(cafile=str(files.authority.trusted)))
+    assert server is not None
+    lose(
+        [b"hello"],
+        server.current(),
+        ssl.create_default_context(cafile=str(files.authority.trusted)),
+    )

@@ -69,7 +69,7 @@ def test_describe_cluster(version: int) -> None:
         rig.cluster.controller = False
         answer = await rig.ask(key, version, body)
         assert ([n["broker_id"] for n in answer["brokers"]], answer["controller_id"]) == (
-            [1, 2],
+            [1, 2, 1000],
             -1,
         )
         rig.cluster.has_image = False

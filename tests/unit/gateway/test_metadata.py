@@ -224,18 +224,18 @@ def test_while_no_node_is_known_clients_are_hung_up_on(names: list[str] | None) 
         await refused()
         rig.cluster.known = known
         answer = await rig.ask(ApiKey.METADATA, 12, body(12, names))
-        assert [node["node_id"] for node in answer["brokers"]] == [1, 2]
+        assert [node["node_id"] for node in answer["brokers"]] == [1, 2, 1000]
         assert rig.gateway.counters["closed_not_ready"] == 2
 
     with_gateway(scenario)
 
 
-def test_without_the_role_the_brokers_are_named_and_we_are_not() -> None:
+def test_without_the_role_we_are_a_node_and_not_the_controller() -> None:
     async def scenario(rig: Rig) -> None:
         three_topics(rig.cluster)
         rig.cluster.controller = False
         answer = await rig.ask(ApiKey.METADATA, 12, body(12, None))
-        assert [node["node_id"] for node in answer["brokers"]] == [1, 2]
+        assert [node["node_id"] for node in answer["brokers"]] == [1, 2, 1000]
         assert answer["controller_id"] == -1
         assert len(answer["topics"]) == 3
 
@@ -243,13 +243,13 @@ def test_without_the_role_the_brokers_are_named_and_we_are_not() -> None:
 
 
 @pytest.mark.parametrize("key", [ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER])
-def test_after_another_controller_the_brokers_are_named_and_we_are_not(key: ApiKey) -> None:
+def test_after_another_controller_we_are_a_node_and_not_the_controller(key: ApiKey) -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.overtaken = True
         asked = body(12, None) if key is ApiKey.METADATA else {}
         answer = await rig.ask(key, 12 if key is ApiKey.METADATA else 0, asked)
         name = "node_id" if key is ApiKey.METADATA else "broker_id"
-        assert [node[name] for node in answer["brokers"]] == [1, 2]
+        assert [node[name] for node in answer["brokers"]] == [1, 2, 1000]
         assert answer["controller_id"] == -1
 
     with_gateway(scenario)

@@ -44,7 +44,7 @@ def status(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             return front.status()
 
     groups = {"enabled": True, "groups": 0, "states": {}, "partitions": {}}
-    gateway = {"connections_open": 1, "requests_Metadata": 2}
+    gateway = {"connections_open": 1, "requests_Metadata": 2, "outdated_tls": 3}
     return {**asyncio.run(scenario()), "epoch": 1, "groups": groups, "gateway": gateway}
 
 
@@ -96,9 +96,8 @@ def test_every_counter_in_the_code_is_described(root, text):
     assert "set_aside_events" in counted
     assert "closed_idle" in counted
     assert counted <= ticked(text)
-    of_gateway = {"unsupported_api_versions", "operations_denied", "clients_throttled"} | {
-        name for name in counted if name.startswith(("connections_", "closed_"))
-    }
+    named = {"unsupported_api_versions", "operations_denied", "clients_throttled", "outdated_tls"}
+    of_gateway = named | {name for name in counted if name.startswith(("connections_", "closed_"))}
     assert counted - of_gateway == set(COUNTERS)
 
 

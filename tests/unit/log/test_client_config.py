@@ -84,7 +84,7 @@ def test_names_are_compared_unless_that_is_switched_off(
         f"{authority.trusted}\nssl.keystore.type=PEM\nssl.keystore.location="
         f"{authority.keystore('one')}{said}\n",
     )
-    context = security_options(file)["ssl_context"]
+    context = security_options(file)["ssl_context"].current()
     assert (context.check_hostname, context.verify_mode) == (checked, ssl.CERT_REQUIRED)
 
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import math
 import re
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
@@ -19,6 +18,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from streaming.gateway import login
 from streaming.gateway.server import Listener
+from streaming.keyfiles.renewed import https_context
 from streaming.security.connector import Connector
 from streaming.security.oauthbearer import signing_keys
 from streaming.security.oauthbearer.server import BearerServer, Expected, TokenValidator
@@ -65,7 +65,7 @@ def with_issuer(
     refresh_ms: int = 3_600_000,
 ) -> None:
     """Run a scenario against a gateway with a listener where tokens of an issuer are taken."""
-    keys = SigningKeys(issuer.keys_url, refresh_ms, ssl.create_default_context())
+    keys = SigningKeys(issuer.keys_url, refresh_ms, https_context("", ""))
     bearer = partial(BearerServer, TokenValidator(keys, expected))
     sasl = Sasl((OAUTHBEARER,), {}, nobody, others={OAUTHBEARER: bearer})
     with_gateway(scenario, listeners=[Listener(NAMED, "127.0.0.1", 0, sasl=sasl)])

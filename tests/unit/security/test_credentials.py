@@ -76,7 +76,7 @@ def test_a_token_is_got_with_the_secret_of_a_client(tmp_path: Path) -> None:
     assert ours is not None and ours.begin is not None
     assert ours == Credentials("OAUTHBEARER", "node", begin=ours.begin)
     assert "hush" not in repr(ours)
-    (trusted,) = issuer_context(given, "CLIENT").get_ca_certs()
+    (trusted,) = issuer_context(given, "CLIENT").current().get_ca_certs()
     assert trusted["subject"] == trusted["issuer"]
 
 

@@ -12,6 +12,7 @@ import pytest
 from streaming.gateway.connection import Limits
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
 from streaming.gateway.server import Listener
+from streaming.keyfiles.renewed import RenewedContext, https_context
 from streaming.security.connector import Connector
 from streaming.security.tls import server_context
 from streaming.wire.apis import ApiKey
@@ -52,7 +53,7 @@ def test_who_shows_none_or_a_strange_one_is_refused_and_told_of(
 ) -> None:
     async def scenario(rig: Rig) -> None:
         strange = Connector.of(files.settings(signed_by=files.stranger))
-        nobody = ssl.create_default_context(cafile=str(files.authority.trusted))
+        nobody = https_context("", str(files.authority.trusted))
         for count, connector in enumerate((strange, Connector(nobody)), 1):
             with pytest.raises(REFUSED):
                 await asked(connector, end_of(rig))
@@ -71,7 +72,7 @@ def test_who_shows_none_or_a_strange_one_is_refused_and_told_of(
 def test_who_need_not_show_a_certificate_is_answered_without(files: Files, policy: str) -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.create("one", [[1, 2, 3]])
-        nobody = ssl.create_default_context(cafile=str(files.authority.trusted))
+        nobody = https_context("", str(files.authority.trusted))
         assert await asked(Connector(nobody), end_of(rig)) == 1
 
     secured(scenario, files.settings(f"ssl.client.auth={policy}"))
@@ -185,7 +186,7 @@ def test_a_certificate_that_cannot_be_read_takes_no_place_for_good(files: Files)
     async def scenario(rig: Rig) -> None:
         for count in (1, 2, 3):
             with pytest.raises(REFUSED):
-                await asked(Connector(odd), end_of(rig))
+                await asked(Connector(RenewedContext(lambda: odd)), end_of(rig))
             await rig.counted("closed_handshake", count)
         await rig.counted("connections_open", 0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import jwt
 import pytest
 
+from streaming.keyfiles.renewed import https_context
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.tokens import issuer as asking
 from streaming.tokens import own_tokens
@@ -50,7 +50,7 @@ def later_s(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 def tokens_of(url: str, login: ClientLogin = LOGIN, trusted: Path | None = None) -> OwnTokens:
-    return OwnTokens(url, login, ssl.create_default_context(cafile=trusted))
+    return OwnTokens(url, login, https_context("", str(trusted or "")))
 
 
 def test_a_token_is_kept_until_most_of_its_life_is_over(

@@ -189,9 +189,9 @@ def test_zookeeper_need_not_know_who_connects(authority: Authority) -> None:
     given = ["zookeeper.ssl.client.enable=true", trusted]
     check_tls(settings(*given))
     context = zookeeper_context(settings(*given))
-    assert context is not None and context.check_hostname
+    assert context is not None and context.current().check_hostname
     left_open = settings(*given, "zookeeper.ssl.endpoint.identification.algorithm=")
     context = zookeeper_context(left_open)
-    assert context is not None and not context.check_hostname
+    assert context is not None and not context.current().check_hostname
     with pytest.raises(ConfigurationError, match=r"zookeeper\.set\.acl = true lets nobody"):
         settings(*given, "zookeeper.set.acl=true")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from streaming.keyfiles.renewed import RenewedContext, https_context
 from streaming.zk.kazoo_client import ImpatientHandler
 from tests.fixtures.certificates import Authority
 
@@ -29,8 +30,8 @@ def connect(authority: Authority, listening: socket.socket) -> socket.socket:
     return found
 
 
-def trusting(path: Path) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(path))
+def trusting(path: Path) -> RenewedContext:
+    return https_context("", str(path))
 
 
 def test_answers_that_came_together_are_there_at_once(
