@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,35 +19,45 @@ from tests.e2e.group_stage import GROUP_PARTITIONS
 from tests.e2e.waiting import wait_for
 
 PATIENCE_S = 60.0
+_FIGURES_EVERY_S = 5.0
+_FROZEN_AFTER_S = 30.0
 
 Records = dict[tuple[int, int], tuple[bytes | None, bytes | None]]
 """Key and value by partition and offset."""
 
 
 class Following(threading.Thread):
-    """librdkafka reads on and on from the beginning; what it does and why may go to a file."""
+    """librdkafka reads on and on from the beginning; what it does and why may go to a file.
+
+    A client that waits for itself for ever (librdkafka's issue 5476) is told by that it has no more
+    figures of itself; another one goes on where it has ended. frozen: how many did so.
+    """
 
     def __init__(self, brokers: Sequence[str], log: Path | None = None, **config: str) -> None:
         super().__init__(name="following", daemon=True)
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": ",".join(brokers),
-                "group.id": "unused",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "error",  # what it reads is never cut off
-                **({"log_level": 0} if log is None else _told_in(log)),
-                **config,
-            }
-        )
-        numbers = range(GROUP_PARTITIONS)
-        self._consumer.assign([RdPartition(GROUP_TOPIC, n, OFFSET_BEGINNING) for n in numbers])
+        self._config: dict[str, Any] = {
+            "bootstrap.servers": ",".join(brokers),
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",  # what it reads is never cut off
+            "statistics.interval.ms": int(_FIGURES_EVERY_S * 1000),
+            "stats_cb": self._lives,
+            **({"log_level": 0} if log is None else _told_in(log)),
+            **config,
+        }
+        self._next = dict.fromkeys(range(GROUP_PARTITIONS), OFFSET_BEGINNING)
         self._ended = threading.Event()
         self.read: Records = {}
-        self.twice = 0
+        self.twice = self.frozen = 0
         self.errors: list[str] = []
+        self._consumer = self._opened()
 
     def run(self) -> None:
         while not self._ended.is_set():
+            if time.monotonic() - self._lived_s > _FROZEN_AFTER_S:
+                self.frozen += 1
+                self._leave()
+                self._consumer = self._opened()
             one = self._consumer.poll(0.2)
             if one is not None and one.error() is not None:
                 self.errors.append(f"{one.partition()}, {one.offset()}: {one.error()}")
@@ -54,14 +65,27 @@ class Following(threading.Thread):
                 at = (one.partition(), one.offset())
                 self.twice += at in self.read
                 self.read[at] = (one.key(), one.value())
+                self._next[one.partition()] = one.offset() + 1
 
     def stop(self) -> None:
-        """End; a client that waits for itself for ever (librdkafka's issue 5476) stays behind."""
+        """End; a frozen client stays behind."""
         self._ended.set()
         self.join(PATIENCE_S)
+        self._leave().join(PATIENCE_S)
+
+    def _opened(self) -> Consumer:
+        self._lived_s = time.monotonic()
+        consumer = Consumer(self._config)
+        consumer.assign([RdPartition(GROUP_TOPIC, *place) for place in self._next.items()])
+        return consumer
+
+    def _leave(self) -> threading.Thread:
         closing = threading.Thread(target=self._consumer.close, daemon=True)
         closing.start()
-        closing.join(PATIENCE_S)
+        return closing
+
+    def _lives(self, _: str) -> None:
+        self._lived_s = time.monotonic()
 
 
 def _told_in(log: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from streaming.internal_topics import GROUP_TOPIC
 from tests.e2e.group_clients import TOPIC, JavaClient, Member, PythonClient, RdClient
 from tests.e2e.group_stage import PARTITIONS, Writer, configure, lost_commits
-from tests.e2e.offsets_reading import Following, read_all
+from tests.e2e.offsets_reading import PATIENCE_S, Following, read_all
 from tests.e2e.random_checks import wait_until_none
 from tests.e2e.random_stage import KEEPING_RECORDS, Stage
 
@@ -64,7 +64,7 @@ class Groups:
     def _lost_records(self) -> list[str]:
         before = dict(self._following.read)
         now, read = read_all(self._brokers), self._following.read
-        wait_until_none(lambda: [str(at) for at in now if at not in read], _LONG_POLL_S)
+        wait_until_none(lambda: [str(at) for at in now if at not in read], PATIENCE_S)
         others = [at for at in sorted({*now, *before}) if now.get(at) != read.get(at)]
         faults = [f"{GROUP_TOPIC}: {error}" for error in self._following.errors] if others else []
         unread = [at for at in others if at not in read]
@@ -93,10 +93,11 @@ class Groups:
         self._following.stop()
 
     def __str__(self) -> str:
-        """Tell how often each member committed."""
-        return "commits: " + ", ".join(
+        """Tell how often each member committed, and of readers that waited for themselves."""
+        members = ", ".join(
             f"{one.group} {len(one.acked_s)} ({len(one.failures)} failed)" for one in self._members
         )
+        return f"commits: {members}; readers of {GROUP_TOPIC} that froze: {self._following.frozen}"
 
 
 def _unread(records: Sequence[tuple[int, int]]) -> list[str]:
