@@ -10,18 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 
 from state.decisions import ELECTIONS, Rule
 from state.groups.states import GroupState
 from streaming.front.controller_role import RolePhase
 
 Status = Mapping[str, Any]
-Family = CounterMetricFamily | GaugeMetricFamily
+Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 
 CONTROLLER = "kafka_controller_kafkacontroller_"
 CHANNELS = "kafka_controller_controllerchannelmanager_"
 GROUPS = "kafka_coordinator_group_groupmetadatamanager_"
+COORDINATOR = "kafka_server_group_coordinator_metrics_"
 
 COUNTERS = {
     "broken_admin_requests": "Requests in znodes under /admin that cannot be read",
@@ -47,6 +52,7 @@ COUNTERS = {
 """What each counter of the status counts; one that is not here is exported all the same."""
 
 _REQUESTS = "requests_"
+_COMPLETED = "Rebalances that ended with an assignment"
 
 
 def families(status: Status) -> Iterator[Family]:
@@ -126,6 +132,27 @@ def _kafka_groups(groups: Status) -> Iterator[Family]:
         yield _gauge(
             f"{GROUPS}numgroups{state.lower()}", f"Consumer groups in state {state}", count
         )
+    completed = groups["completed_rebalances"]
+    yield _gauge(f"{COORDINATOR}group_completed_rebalance_count", _COMPLETED, completed)
+    expired = groups["expired_offsets"]
+    yield _gauge(f"{COORDINATOR}offset_expiration_count", "Offsets that expired", expired)
+    yield _counter("helmstream_group_rebalances", "Rebalances that began", groups["rebalances"])
+    yield HistogramMetricFamily(
+        "helmstream_group_rebalance_seconds",
+        "From the beginning of a rebalance until its assignment was stored",
+        buckets=[(_bound(most), count) for most, count in groups["rebalance_seconds"]],
+        sum_value=groups["rebalance_seconds_sum"],
+    )
+    removed = CounterMetricFamily(
+        "helmstream_group_members_removed", "Members that are gone", labels=["reason"]
+    )
+    for reason, count in groups["members_removed"].items():
+        removed.add_metric([reason], count)
+    yield removed
+
+
+def _bound(most_s: float | None) -> str:
+    return "+Inf" if most_s is None else str(most_s)
 
 
 def _role(status: Status) -> Iterator[Family]:

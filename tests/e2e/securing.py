@@ -94,6 +94,7 @@ def read_in_turns(cluster: RealCluster, topic: str, client: Mapping[str, Any]) -
     group = f"of-{topic}"
     wait_for("this coordinator", lambda: coordinated_here(cluster, group))
     joined = cluster.status()["gateway"].get("requests_JoinGroup", 0)
+    completed = cluster.status()["groups"]["completed_rebalances"]
     for first, last in ((0, 9), (10, 19)):
         consumer = KafkaConsumer(
             topic,
@@ -110,6 +111,7 @@ def read_in_turns(cluster: RealCluster, topic: str, client: Mapping[str, Any]) -
         consumer.commit()
         consumer.close()
     assert cluster.status()["gateway"]["requests_JoinGroup"] > joined
+    assert cluster.status()["groups"]["completed_rebalances"] >= completed + 2
 
 
 def coordinated_here(cluster: RealCluster, group: str) -> bool:

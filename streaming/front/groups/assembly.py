@@ -170,14 +170,15 @@ class Groups:
         return self._coordination.waiting
 
     def status(self) -> dict[str, Any]:
-        """Return how many groups there are, by state too, and for each partition how far it is with
-        whom.
+        """Return how many groups there are, by state too, what became of them, and how far each
+        partition is with whom.
         """
         groups, not_loaded = self._coordination.image.groups, self._take_over.failures
         return {
             "enabled": self._enabled,
             "groups": len(groups),
             "states": Counter(group.state for group in groups.values()),
+            **self._coordination.figures.status(),
             "partitions": {
                 log.partition: {
                     "phase": str(self._coordination.phase(log.partition)),

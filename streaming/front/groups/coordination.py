@@ -21,6 +21,7 @@ from streaming.front.groups.decisions import GroupDecisions
 from streaming.front.groups.direct_assignments import DirectAssignments
 from streaming.front.groups.direct_commits import DirectCommits
 from streaming.front.groups.direct_syncs import DirectSyncs
+from streaming.front.groups.figures import GroupFigures
 from streaming.front.groups.known_partitions import KnownPartitions
 from streaming.front.groups.offsets_expiry import OffsetsExpiry
 from streaming.front.groups.replies import GroupReplies
@@ -91,6 +92,7 @@ class GroupCoordination:
         assignments = DirectAssignments(leader, append, view, self._changed)
         self._syncs = DirectSyncs(self._pending, sessions, view, assignments)
         self.known = KnownPartitions()
+        self.figures = GroupFigures()
         self._commits = DirectCommits(
             leader,
             append,
@@ -229,6 +231,7 @@ class GroupCoordination:
     def _changed(self, group: str, changes: Sequence[Change]) -> None:
         self._sessions.decided(group, changes)
         self._syncs.decided(group, changes)
+        self.figures.decided(group, changes)
 
     def _refused(self, group: str, write: dict[str, Any]) -> None:
         self._append([event(EventKind.GROUP_RECORDS_REFUSED, write, group)])
@@ -279,6 +282,7 @@ class GroupCoordination:
     def resigned(self) -> None:
         """Nothing is led any more."""
         self._sessions.forget()
+        self.figures.forget()
         if led := self._terms.led:
             self._append([resignation(led)])
         self._commits.forget()

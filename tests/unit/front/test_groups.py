@@ -19,6 +19,7 @@ from streaming.wire.joining import encode_join_group
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from tests.fixtures.waiting import wait_on_loop
+from tests.unit.front.group_members import pair
 from tests.unit.front.group_requests import (
     GROUP,
     SEVERAL_LEAVE_SINCE,
@@ -32,6 +33,7 @@ from tests.unit.front.group_requests import (
     member_of,
     play,
     sync,
+    until,
     versions,
 )
 from tests.unit.front.group_world import GroupWorld
@@ -55,6 +57,18 @@ def test_a_member_joins_and_gets_its_assignment(key: ApiKey, version: int) -> No
         (member,) = described["members"]
         assert (member["client_id"], member["client_host"]) == ("test", "/127.0.0.1")
         assert member["member_assignment"] == b"mine"
+
+    play(scenario)
+
+
+def test_rebalances_are_counted_once_each_though_assignments_are_told_twice() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        one, _ = await pair(rig)
+        await until(world, "assignment_appended", 2)
+        assert await one.beat() == 0  # what was decided of it is taken by now
+        found = world.groups.figures.status()
+        assert (found["rebalances"], found["completed_rebalances"]) == (2, 2)
+        assert not any(found["members_removed"].values())
 
     play(scenario)
 

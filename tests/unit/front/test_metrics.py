@@ -17,6 +17,7 @@ from streaming.embedded.ports import free_ports
 from streaming.errors import PortTaken
 from streaming.front import metrics
 from streaming.front.front import Front
+from streaming.front.groups.figures import GroupFigures
 from streaming.front.metric_families import families
 from streaming.front.metrics import MetricsServer
 from streaming.link.from_job import BatchCompleted
@@ -111,8 +112,23 @@ def test_queues_are_not_known_when_their_job_is_gone(status, tmp_path):
 
 def test_groups_are_counted_by_state_where_they_are_taken_over(status):
     assert not any("groupmetadatamanager" in name for name, *_ in samples(status))
-    groups = {"enabled": True, "groups": 3, "states": {"Stable": 2, "Empty": 1}, "partitions": {}}
+    figures = GroupFigures()
+    changes: list[Any] = [
+        {"change": "rebalance_started", "at_ms": 0},
+        {"change": "assignment_distributed", "at_ms": 700},
+        {"change": "member_removed", "member": "a", "instance": None, "reason": "left"},
+    ]
+    figures.decided("g", changes)
+    states = {"Stable": 2, "Empty": 1}
+    groups = {"enabled": True, "groups": 3, "states": states, "partitions": {}, **figures.status()}
     found = samples({**status, "groups": groups})
+    assert found["kafka_server_group_coordinator_metrics_group_completed_rebalance_count",] == 1
+    assert found["helmstream_group_rebalances_total",] == 1
+    assert found["helmstream_group_rebalance_seconds_bucket", "0.5"] == 0
+    assert found["helmstream_group_rebalance_seconds_bucket", "1.0"] == 1
+    assert found["helmstream_group_rebalance_seconds_sum",] == 0.7
+    assert found["helmstream_group_members_removed_total", "left"] == 1
+    assert found["helmstream_group_members_removed_total", "session_expired"] == 0
     prefix = "kafka_coordinator_group_groupmetadatamanager_numgroups"
     of_groups = {
         name.removeprefix(prefix): value for (name, *_), value in found.items() if prefix in name

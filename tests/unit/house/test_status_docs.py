@@ -12,6 +12,7 @@ import pytest
 
 from state.groups.states import GroupState
 from streaming.front.controller_role import RolePhase
+from streaming.front.groups.figures import GroupFigures
 from streaming.front.metric_families import COUNTERS, families
 from tests.unit.front.front_figures import made_front, play_job
 
@@ -43,7 +44,8 @@ def status(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             play_job(front)
             return front.status()
 
-    groups = {"enabled": True, "groups": 0, "states": {}, "partitions": {}}
+    counted = GroupFigures().status()
+    groups = {"enabled": True, "groups": 0, "states": {}, "partitions": {}, **counted}
     gateway = {"connections_open": 1, "requests_Metadata": 2, "outdated_tls": 3}
     return {**asyncio.run(scenario()), "epoch": 1, "groups": groups, "gateway": gateway}
 
@@ -103,8 +105,12 @@ def test_every_counter_in_the_code_is_described(root, text):
 
 def exported(status: Mapping[str, Any]) -> set[str]:
     """Names of all samples."""
-    found = [sample.name for family in families(status) for sample in family.samples]
-    return set(found) | HISTOGRAMS
+    found = {
+        family.name if family.type == "histogram" else sample.name
+        for family in families(status)
+        for sample in family.samples
+    }
+    return found | HISTOGRAMS
 
 
 def generic(name: str) -> bool:
