@@ -162,6 +162,7 @@ class Settings(BaseModel):
     connections_max_idle_ms: PositiveLong
     socket_request_max_bytes: Annotated[int, Field(ge=1_024, le=INT_MAX)]
     request_timeout_ms: Positive
+    controller_performance_always_log_threshold_ms: Positive
     create_topic_policy_class_name: Name
     create_topic_policy_class_path: ClassPath
     create_topic_policy_config: File

@@ -26,6 +26,7 @@ from streaming.sinks.outcome_log import OutcomeLog, open_outcomes
 from streaming.sinks.pipeline import Pipeline
 from streaming.sinks.plan import Planner
 from streaming.sinks.retention import Retention, Truncated
+from streaming.sinks.slow_batches import SlowBatches
 from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
@@ -109,6 +110,7 @@ def open_sinks(
         retention=retention,
         appender=appender,
         doubts=doubts,
+        slow=SlowBatches(settings.controller_performance_always_log_threshold_ms),
         taken_back=taken_back(unfolded),
     )
     logs = (decisions, outcomes, retention)

@@ -50,6 +50,7 @@ from streaming.sinks.persisted import persisted
 from streaming.sinks.plan import Plan, Planner, in_order
 from streaming.sinks.replies import replies
 from streaming.sinks.retention import Retention
+from streaming.sinks.slow_batches import SlowBatches, Steps
 from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
 from streaming.sinks.write_failures import lost_rows, rejections
 from streaming.sinks.zookeeper import ZooKeeperSink
@@ -75,6 +76,7 @@ class Pipeline:
         retention: Retention,
         appender: SinkAppender,
         doubts: Doubts,
+        slow: SlowBatches,
         taken_back: Iterable[str],
     ) -> None:
         """Take the sinks, each ready for use, and the topics to be read again at the start."""
@@ -90,24 +92,30 @@ class Pipeline:
         self._retention = retention
         self._appender = appender
         self._doubts = doubts
+        self._slow = slow
         self._taken_back = dict.fromkeys(taken_back)
         self._replaced: set[int] = set()  # versions of /controller_epoch that hold no more
 
     def carry_out(self, batch_id: int | None, folded: FoldedBatch) -> None:
         """Take what was folded together through all steps; batch_id: None in a head start."""
-        started = time.monotonic()
+        steps = Steps()
         batch = decided_batch(batch_id, folded)
         if batch_id is not None:
             self._query_folded(batch.end_offset)
         self._log(batch)
+        steps.done("decision log")
         self._doubts.lose_rows(batch.decisions)
         self._zookeeper.write(batch, self._doubts)
         self._fence(batch, folded.loading)
         self._doubts.lose_what_follows(batch)
         batch.written_at_ms = wall_clock_ms()
+        steps.done("ZooKeeper")
         self._tell(batch)
+        steps.done("telling front and brokers")
         self._append_outcomes(batch)
-        self._complete(batch, started)
+        self._complete(batch, steps)
+        steps.done("outcomes")
+        self._slow.look(batch, steps)
 
     def pass_over(self, end_offset: int) -> None:
         """Take that the query has folded up to here what was carried out before."""
@@ -237,11 +245,11 @@ class Pipeline:
             if self._say(Reobserve(list(self._taken_back), unwritable)):
                 self._taken_back.clear()
 
-    def _complete(self, batch: DecidedBatch, started: float) -> None:
+    def _complete(self, batch: DecidedBatch, steps: Steps) -> None:
         answers = replies(batch, self._doubts, self._decided.image.topic_ids)
         if answers:
             self._say(Replies(answers))
-        completed = self._completed(batch, started)
+        completed = self._completed(batch, steps)
         lost = {"lost": lost_rows(batch), "fenced_until": batch.fenced_until}
         lost["rejections"] = rejections(batch)
         self._outcomes.append([outcome("persisted", completed.figures() | lost)])
@@ -250,7 +258,7 @@ class Pipeline:
         self._say(completed)
         self._doubts.forget_before(batch.end_offset)
 
-    def _completed(self, batch: DecidedBatch, started: float) -> BatchCompleted:
+    def _completed(self, batch: DecidedBatch, steps: Steps) -> BatchCompleted:
         fenced_until = batch.fenced_until
         return BatchCompleted(
             batch_id=batch.batch_id,
@@ -262,7 +270,7 @@ class Pipeline:
             first_event_ms=min(batch.time_ms.values(), default=None),
             written_at_ms=batch.written_at_ms,
             retain_from=self._retention.checked(),
-            duration_ms=round((time.monotonic() - started) * 1000, 3),
+            duration_ms=round((time.monotonic() - steps.started_s) * 1000, 3),
             elections=elections(batch),
             queue_lengths=by_broker(self._brokers.queue_lengths()),
         )

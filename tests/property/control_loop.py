@@ -24,6 +24,7 @@ from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.pipeline import Pipeline
 from streaming.sinks.plan import Plan, Planner, SharedRequest
+from streaming.sinks.slow_batches import SlowBatches
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.wire.apis import ApiKey
 from streaming.zk.write_limits import WriteLimits
@@ -219,5 +220,6 @@ def pipeline(loop: ControlLoop, unfolded: Sequence[LogRecord] = (), **kept: Any)
         retention=nothing,
         appender=SinkAppender(link, stopped, unfolded=unfolded),
         doubts=loop.doubts,
+        slow=SlowBatches(threshold_ms=600_000),
         taken_back=taken_back(unfolded),
     )
