@@ -246,6 +246,10 @@ class FrontGateway:
         """Return what was served so far."""
         return {} if self._gateway is None else dict(self._gateway.counters)
 
+    def certificate_ends_ms(self) -> int | None:
+        """Return when the certificate that clients are shown ends, None without TLS."""
+        return None if self._gateway is None else self._gateway.certificate_ends_ms()
+
     def _announced(self) -> list[Endpoint]:
         """Return what is announced of what was bound."""
         bound = [] if self._gateway is None else self._gateway.endpoints()

@@ -63,6 +63,12 @@ def families(status: Status) -> Iterator[Family]:
     yield from _log_and_job(status["event_log"], status["job"])
     yield from _cluster(status)
     yield from _gateway(status["gateway"])
+    if status["certificate_ends_ms"] is not None:
+        yield _gauge(
+            "helmstream_certificate_end_timestamp_seconds",
+            "When the certificate that clients are shown ends",
+            status["certificate_ends_ms"] / 1000,
+        )
     for name in sorted({*COUNTERS, *status["counters"]}):
         said = COUNTERS.get(name, name.replace("_", " ").capitalize())
         yield _counter(f"helmstream_{name}", said, status["counters"].get(name, 0))

@@ -105,6 +105,7 @@ def front_status(
         "timers": dict(clock.armed),
         "waiting_requests": pending.waiting + groups.waiting,
         "gateway": gateway.counters(),
+        "certificate_ends_ms": gateway.certificate_ends_ms(),
         "groups": groups.status(),
         "counters": dict(sorted(counters.items())),
         "elections": dict(progress.elections),

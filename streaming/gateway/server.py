@@ -129,6 +129,14 @@ class Gateway:
             Endpoint(listener=listener.name, host=advertised, port=port, security_protocol=protocol)
         )
 
+    def certificate_ends_ms(self) -> int | None:
+        """Return when the certificate ends that is shown on listeners with TLS, None without."""
+        for listener in self._listeners:
+            if listener.tls is not None:
+                listener.tls.current()
+                return listener.tls.ends_ms
+        return None
+
     def endpoints(self) -> list[Endpoint]:
         """Return what was bound, as it is announced (controller_elected carries it)."""
         return list(self._bound)

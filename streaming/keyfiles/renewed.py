@@ -27,27 +27,28 @@ class RenewedContext:
     thread.
 
     What cannot be used, as a file that is half there, leaves the context as it was, and is tried
-    again at each look. Connections that are open stay as they are.
+    again at each look. Connections that are open stay as they are. ends_ms: when the certificate
+    ends, None where nobody looks.
     """
 
     def __init__(
         self,
         make: Callable[[], ssl.SSLContext],
         files: Iterable[str] = (),
-        accept: Callable[[], None] = lambda: None,
+        check: Callable[[], int | None] = lambda: None,
     ) -> None:
         """Make it for the first time; raises what `make` does.
 
         make: raises ConfigurationError when a file cannot be used. files: their paths, "" for one
-        that is not configured. accept: raises ConfigurationError when what the files have become
-        would not do for another reason.
+        that is not configured. check: raises ConfigurationError when what is in them would not do
+        for another reason; returns when their certificate ends, ms since the epoch.
         """
         self._make = make
         self._files = [Path(one) for one in files if one]
-        self._accept = accept
+        self._check = check
         self._lock = threading.Lock()
         self._stamps = self._look()  # first: what changes while it is made is seen at the next look
-        self._context = make()
+        self._context, self.ends_ms = make(), check()
         self._next_look_s = time.monotonic() + _LOOK_EVERY_S
         self._refused = ""
 
@@ -74,18 +75,19 @@ class RenewedContext:
     def _renew(self) -> None:
         stamps = self._look()
         if stamps == self._stamps:
+            self._refused = ""  # what it is made of is back
             return
         names = ", ".join(map(str, self._files))
         try:
-            made = self._make()
-            self._accept()
+            made, ends_ms = self._make(), self._check()
         except ConfigurationError as error:
             if str(error) != self._refused:
                 logger.error("%s; until then TLS is as before", error)
             self._refused = str(error)
         else:
             logger.info("TLS: read %s again", names)
-            self._context, self._stamps, self._refused = made, stamps, ""
+            self._context, self.ends_ms = made, ends_ms
+            self._stamps, self._refused = stamps, ""
 
     def _look(self) -> list[Stamp | None]:
         return [_stamp(one) for one in self._files]

@@ -28,10 +28,11 @@ def check_tls(settings: Settings) -> None:
         _check_own(settings)
 
 
-def _check_own(settings: Settings) -> None:
+def _check_own(settings: Settings) -> int:
+    """Return when the certificate ends; raises ConfigurationError as `check_tls`."""
     client, server = _client(settings), _server(settings, ssl.CERT_NONE)  # good for a server only
     try:
-        _shake_hands(client, server, settings.announced_host)
+        return _shake_hands(client, server, settings.announced_host)
     except (ssl.SSLError, ValueError) as error:  # a ValueError: no host has such a name
         reason = getattr(error, "verify_message", None) or getattr(error, "reason", error)
         raise ConfigurationError(
@@ -42,14 +43,19 @@ def _check_own(settings: Settings) -> None:
         ) from error
 
 
-def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> None:
-    """Have a client and a server meet, here; raises SSLError."""
+def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> int:
+    """Have a client and a server meet, here, and return when the server's certificate ends; raises
+    SSLError.
+    """
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ours = client.wrap_bio(to_client, to_server, server_hostname=host)
     theirs = server.wrap_bio(to_server, to_client, server_side=True)
     for one in (ours, theirs, ours):
         with contextlib.suppress(ssl.SSLWantReadError):
             one.do_handshake()
+    certificate = ours.getpeercert()
+    assert certificate, "the client wants to know who it meets"
+    return int(ssl.cert_time_to_seconds(str(certificate["notAfter"])) * 1000)
 
 
 def client_context(settings: Settings) -> RenewedContext | None:
@@ -96,14 +102,14 @@ def server_context(settings: Settings, *, sasl: bool = False) -> RenewedContext 
     """Return what connections to us are secured with, None without TLS. sasl: clients say who they
     are, and need no certificate (KIP-684).
 
-    A certificate that replaces another has to be one that `check_tls` takes. Raises
+    Its certificate, and one that replaces it, has to be one that `check_tls` takes. Raises
     ConfigurationError.
     """
     if not settings.ssl_keystore_location:
         return None
     verified = ssl.CERT_NONE if sasl else _VERIFIED[settings.ssl_client_auth]
-    accept = partial(_check_own, settings)
-    return RenewedContext(partial(_server, settings, verified), _files(settings), accept)
+    check = partial(_check_own, settings)
+    return RenewedContext(partial(_server, settings, verified), _files(settings), check)
 
 
 def _server(settings: Settings, verified: ssl.VerifyMode) -> ssl.SSLContext:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from streaming.embedded.ports import LOOPBACK
+from streaming.keyfiles.renewed import https_context
 from streaming.security.connector import Connector
 from streaming.security.ourselves import Credentials
 from streaming.wire.apis import ApiKey
@@ -42,7 +43,7 @@ class User:
 
     async def _answers(self, port: int, requests: Sequence[Request]) -> list[dict[str, Any]]:
         ours = Credentials(SCRAM, self.name, self.password)
-        connector = Connector(self.named.python()["ssl_context"], ours)
+        connector = Connector(https_context("", str(self.named.authority.trusted)), ours)
         end = Endpoint(
             listener=SECURED,
             host=LOOPBACK,

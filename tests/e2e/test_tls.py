@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +124,10 @@ def test_certificates_are_renewed_while_it_runs(secured: Secured, tmp_path: Path
         return ssl.get_server_certificate((host, int(port)))
 
     before = shown()
-    secured.authority.keystore("helmstream")
+    ends = datetime.now(UTC).replace(microsecond=0) + timedelta(days=30)
+    secured.authority.keystore("helmstream", ends=ends)
     wait_for("the renewed certificate", lambda: shown() != before)
+    assert secured.cluster.status()["certificate_ends_ms"] == ends.timestamp() * 1000
     drive(secured.cluster, "renewed")
     assert not secured.cluster.status()["gateway"].get("outdated_tls")
 

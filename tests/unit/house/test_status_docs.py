@@ -47,7 +47,8 @@ def status(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     counted = GroupFigures().status()
     groups = {"enabled": True, "groups": 0, "states": {}, "partitions": {}, **counted}
     gateway = {"connections_open": 1, "requests_Metadata": 2, "outdated_tls": 3}
-    return {**asyncio.run(scenario()), "epoch": 1, "groups": groups, "gateway": gateway}
+    found = {**asyncio.run(scenario()), "epoch": 1, "groups": groups, "gateway": gateway}
+    return {**found, "certificate_ends_ms": 7}
 
 
 def ticked(text: str) -> set[str]:

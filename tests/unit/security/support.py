@@ -5,6 +5,7 @@ ask.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from scramp import ScramMechanism
 
 from streaming.gateway.connection import Limits
 from streaming.gateway.server import Listener
+from streaming.keyfiles.renewed import RenewedContext
 from streaming.security.connector import Connector
 from streaming.security.scram import ScramCredential
 from streaming.security.tls import server_context
@@ -72,8 +74,17 @@ def credential(mechanism: str, password: str) -> ScramCredential:
 
 
 def secured(
-    scenario: Callable[[Rig], Awaitable[None]], given: Settings, limits: Limits | None = None
+    scenario: Callable[[Rig], Awaitable[None]],
+    given: Settings | RenewedContext | None,
+    limits: Limits | None = None,
 ) -> None:
-    """Run a scenario against a gateway with a listener in TLS."""
-    listener = Listener(SECURE, "127.0.0.1", 0, tls=server_context(given))
-    with_gateway(scenario, limits, [listener])
+    """Run a scenario against a gateway with a listener in TLS, as configured or as given."""
+    tls = server_context(given) if isinstance(given, Settings) else given
+    with_gateway(scenario, limits, [Listener(SECURE, "127.0.0.1", 0, tls=tls)])
+
+
+def showing(key: Path) -> RenewedContext:
+    """What TLS is spoken with by a broker that has this key, and lets anybody in."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(key)
+    return RenewedContext(lambda: context)

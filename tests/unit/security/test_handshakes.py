@@ -21,7 +21,7 @@ from streaming.wire.exchange import CLIENT_ID
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from tests.unit.gateway.support import Client, Rig, with_gateway
-from tests.unit.security.support import ALL_TOPICS, SECURE, Files, metadata, secured
+from tests.unit.security.support import ALL_TOPICS, SECURE, Files, metadata, secured, showing
 
 REFUSED = (ssl.SSLError, ConnectionError, EOFError)
 
@@ -84,7 +84,7 @@ def test_a_broker_that_we_do_not_trust_is_not_told_anything(files: Files) -> Non
             await asked(Connector.of(files.settings()), end_of(rig))
         assert rig.gateway.counters["requests_Metadata"] == 0
 
-    secured(scenario, files.settings("ssl.client.auth=none", signed_by=files.stranger))
+    secured(scenario, showing(files.stranger.keystore("node")))
 
 
 @pytest.mark.parametrize(("checked", "through"), [("https", False), ("", True)])
@@ -92,7 +92,6 @@ def test_a_certificate_is_for_the_host_unless_that_is_left_open(
     files: Files, checked: str, through: bool
 ) -> None:
     elsewhere = files.authority.keystore("elsewhere", "broker-1.example")
-    server = files.settings(f"ssl.keystore.location={elsewhere}")
     client = files.settings(f"ssl.endpoint.identification.algorithm={checked}")
 
     async def scenario(rig: Rig) -> None:
@@ -103,7 +102,7 @@ def test_a_certificate_is_for_the_host_unless_that_is_left_open(
         with pytest.raises(ssl.SSLCertVerificationError, match=r"not valid for .127\.0\.0\.1"):
             await asked(Connector.of(client), end_of(rig))
 
-    secured(scenario, server)
+    secured(scenario, showing(elsewhere))
 
 
 def test_plain_text_where_tls_is_spoken_costs_that_connection_only(files: Files) -> None:

@@ -6,7 +6,7 @@ import logging
 import ssl
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,11 +14,13 @@ import pytest
 from streaming.errors import ConfigurationError
 from streaming.keyfiles import renewed
 from streaming.keyfiles.renewed import RenewedContext, https_context
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.security.connector import Connector
 from tests.fixtures.certificates import Authority
 from tests.unit.gateway.support import Rig
 from tests.unit.security.support import Files, ask_metadata, metadata, secured
 
+DAY_MS = 86_400_000
 REFUSED = (ssl.SSLError, ConnectionError, EOFError)
 
 
@@ -89,6 +91,18 @@ def test_what_cannot_be_used_leaves_it_as_it_was_until_it_can(
     assert again == f"TLS: read {authority.trusted} again"
 
 
+def test_a_file_that_is_moved_away_and_back_is_the_one_it_was(
+    tmp_path: Path, at_once: None
+) -> None:
+    authority = Authority(tmp_path)
+    kept = https_context("ssl.truststore.location", str(authority.trusted))
+    before, away = kept.current(), tmp_path / "away.pem"
+    authority.trusted.rename(away)
+    assert kept.current() is before and kept.outdated
+    away.rename(authority.trusted)
+    assert kept.current() is before and not kept.outdated
+
+
 def test_the_first_time_it_has_to_be_of_use(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be used"):
         https_context("ssl.truststore.location", str(tmp_path / "none.pem"))
@@ -142,9 +156,16 @@ def test_a_certificate_that_nobody_would_take_replaces_none(
 
     async def scenario(rig: Rig) -> None:
         client = connecting(files.authority)
+        ends_ms = rig.gateway.certificate_ends_ms()
+        assert ends_ms is not None and ends_ms > wall_clock_ms()
         replaced(Path(given.ssl_keystore_location), expired.read_bytes())
         assert [await comes_in(rig, client) for _ in range(3)] == [True] * 3
         assert rig.gateway.counters["outdated_tls"] == 3
+        assert rig.gateway.certificate_ends_ms() == ends_ms
+        soon = files.authority.keystore("soon", ends=datetime.now(UTC) + timedelta(days=3))
+        replaced(Path(given.ssl_keystore_location), soon.read_bytes())
+        found_ms = rig.gateway.certificate_ends_ms()
+        assert found_ms is not None and 0 < found_ms - wall_clock_ms() <= 3 * DAY_MS
 
     secured(scenario, given)
     (said,) = (one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR)
