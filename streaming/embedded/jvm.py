@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import ERROR, REFERENCE_TYPE, Py4JError, Py4JJavaError, get_return_value
 
 from streaming.embedded.java import find_java
 from streaming.errors import HelmstreamError
@@ -55,6 +55,23 @@ class KeptObject:
         if packages is not self.packages:
             raise JvmFailed("a JVM of this process is gone, with what it knew of a client")
         return self.java
+
+
+class _Client(GatewayClient):  # type: ignore[misc]
+    """py4j's, which raises what Java raised. pyspark, once it is imported, has py4j ask Spark's own
+    JVM about it otherwise (install_exception_handler), in which something else has its number.
+    """
+
+    def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
+        answer = super().send_command(command, retry, binary)
+        if not binary and answer.startswith(ERROR + REFERENCE_TYPE):
+            get_return_value(answer, self)
+        return answer
+
+
+class _Gateway(JavaGateway):  # type: ignore[misc]
+    def _create_gateway_client(self) -> _Client:
+        return _Client(gateway_parameters=self.gateway_parameters)
 
 
 class SmallJvm:
@@ -113,7 +130,7 @@ class SmallJvm:
         parameters = GatewayParameters(
             port=port, auth_token=secret, read_timeout=_ANSWER_S, auto_convert=True
         )
-        self._gateway = JavaGateway(gateway_parameters=parameters)
+        self._gateway = _Gateway(gateway_parameters=parameters)
 
 
 def java_class(packages: Any, name: str) -> Any:

@@ -6,6 +6,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from state.decisions import DecisionKind
 from streaming.front.metric_families import COUNTERS
@@ -15,7 +16,6 @@ from streaming.shadow.comparison import Comparison
 from streaming.shadow.engine import Engine
 from streaming.shadow.looks import Look
 from streaming.shadow.reader import ClusterReader
-from streaming.shadow.report import Report
 from streaming.shadow.verdicts import Verdict
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.reader import ZkReader
@@ -35,10 +35,17 @@ _STEPS = 12
 """How many guesses may follow from one another before the next look is taken."""
 
 
+class Verdicts(Protocol):
+    """Takes what comparing has shown."""
+
+    def add(self, verdict: Verdict, now_ms: int) -> None:
+        """Take a verdict; now_ms: the present."""
+
+
 class Shadow:
     """Compares what an engine decides with what a live controller does; used by one thread."""
 
-    def __init__(self, engine: Engine, comparison: Comparison, report: Report) -> None:
+    def __init__(self, engine: Engine, comparison: Comparison, verdicts: Verdicts) -> None:
         """Start with nothing known.
 
         watching_since_ms: steady clock when the first read of the cluster was over; None before our
@@ -46,7 +53,7 @@ class Shadow:
         """
         self._engine = engine
         self._comparison = comparison
-        self._report = report
+        self._verdicts = verdicts
         self.events = 0
         self.set_aside = 0
         self.epoch = -1
@@ -99,7 +106,7 @@ class Shadow:
 
     def _say(self, verdicts: Sequence[Verdict], now_ms: int) -> None:
         for verdict in verdicts:
-            self._report.add(verdict, now_ms)
+            self._verdicts.add(verdict, now_ms)
 
 
 class Watcher:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from state.blocks import Column
 from state.decisions import Action, DecisionKind
 from state.events import Event, parse_payload
 from state.merge import MergedDecision
@@ -49,7 +50,7 @@ def changed(partitions: int, actions: Action) -> SinkDecision:
     """Return a decision that changes all partitions."""
     row = np.arange(partitions, dtype=np.int32)
     replicas = round_robin(partitions, BROKERS).astype(np.int32)
-    columns = {
+    columns: dict[str, Column] = {
         "topic": row // PARTITIONS_PER_TOPIC,
         "partition": row % PARTITIONS_PER_TOPIC,
         "leader": replicas[:, 0],

@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,8 @@ def benchmark_rows() -> PartitionRows:
     """400 topics of 50 partitions, RF 3, every tenth partition with one replica offline."""
     n = TOPICS * PARTITIONS_PER_TOPIC
     row = np.arange(n, dtype=np.int32)
-    replicas = (row[:, None] + np.arange(REPLICATION_FACTOR, dtype=np.int32)) % BROKERS
+    ids = row[:, None] + np.arange(REPLICATION_FACTOR, dtype=np.int32)
+    replicas: Any = ids % BROKERS
     failed = row % 10 == 0
     isr = replicas.copy()
     isr[failed, -1] = -1

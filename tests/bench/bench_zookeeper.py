@@ -105,6 +105,7 @@ def kazoo_reads(client: KazooClient, paths: list[str]) -> None:
 
 def bench_writes(session: ZkSession, client: KazooClient, paths: list[str]) -> None:
     claim = claim_controller(session, 1000, steal=True)
+    assert isinstance(claim, ControllerClaim)
     version = 0
 
     def next_sets(count: int) -> list[SetData]:
@@ -160,6 +161,7 @@ def main() -> None:
         ZkSession(server.connect_string, 30_000) as session,
     ):
         claim = claim_controller(session, 1000, steal=True)
+        assert isinstance(claim, ControllerClaim)
         paths = create_tree(FencedWriter(session, claim.epoch_zk_version, WriteLimits()), count)
         client = KazooClient(server.connect_string, timeout=30)
         client.start()

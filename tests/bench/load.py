@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from state.topic_ids import topic_id_to_text
-from streaming.zk.claim import claim_controller, resign_controller
+from streaming.zk.claim import ControllerClaim, claim_controller, resign_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Create
@@ -79,6 +79,7 @@ def write_topics(session: ZkSession, named: Iterable[tuple[str, bytes, NDArray[n
     the first replicas.
     """
     claim = claim_controller(session, _BUILDER_ID, steal=True)
+    assert isinstance(claim, ControllerClaim)
     session.ensure_path("/brokers/topics")
     ops = []
     for topic, znode, replicas in named:

@@ -170,7 +170,7 @@ class _Connection(asyncio.BufferedProtocol):
             return
         full, self._filled = self._buffer, 0
         size = _SIZE_BYTES if self._in_request else int.from_bytes(full, "big")
-        self._buffer = memoryview(np.empty(size, np.uint8))
+        self._buffer = np.empty(size, np.uint8).data
         if self._in_request:
             self._transport.write(self._take(full))
         self._in_request = not self._in_request

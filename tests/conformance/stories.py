@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -10,6 +10,7 @@ from state.cluster.leader_rebalance import LEADER_REBALANCE_TIMER
 from state.protocol_errors import ProtocolError
 from streaming.front.preparation import feature_write
 from streaming.zk.claim import ControllerClaim, claim_controller
+from streaming.zk.client import ZkSession
 from streaming.zk.ops import Check
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
@@ -31,9 +32,8 @@ def broker_up(world: World, event: dict[str, Any]) -> None:
     only(event, {"event", "broker", "broker_epoch", "rack"}, "broker_up")
     change = "bounced" if event["broker"] in world.brokers else "registered"
     _register(world, event)
-    world.happen(
-        "broker_registrations_changed", **{change: [_registration(world, event["broker"])]}
-    )
+    body: dict[str, Any] = {change: [_registration(world, event["broker"])]}
+    world.happen("broker_registrations_changed", **body)
     settle(world)
 
 
@@ -65,7 +65,7 @@ def elect_controller(world: World, event: dict[str, Any]) -> None:
     only(event, {"event", "broker", "broker_epoch"}, "elect_controller")
     _register(world, event)
     world.store.remove(CONTROLLER_PATH)
-    claim = claim_controller(world.store, CONTROLLER_ID, steal=False, now_ms=0)
+    claim = claim_controller(cast(ZkSession, world.store), CONTROLLER_ID, steal=False, now_ms=0)
     assert isinstance(claim, ControllerClaim), f"the claim failed: {claim}"
     write = feature_write(world.store.get(FEATURE_PATH), world.protocol)
     if write is not None:
@@ -78,7 +78,8 @@ def controller_failover(world: World, event: dict[str, Any]) -> None:
     only(event, {"event", "broker", "broker_epoch", "new_controller"}, "controller_failover")
     if "broker_epoch" in event:
         _register(world, {"broker": world.controller_broker, **event})
-    _load(world, claim_controller(world.store, CONTROLLER_ID, steal=True, now_ms=0))
+    session = cast(ZkSession, world.store)
+    _load(world, claim_controller(session, CONTROLLER_ID, steal=True, now_ms=0))
 
 
 def _load(world: World, claim: object) -> None:

@@ -111,14 +111,14 @@ def permits_as_brokers_do(named: Named, grant: Grant) -> None:
     wait_for("the coordinator", lambda: user.asks_us([coordinator])[0]["error_code"] == 0)
     wait_for("us as such", lambda: coordinated_here(named.cluster, "g"))
     asked = ["seen", "written-1", "written-2", "secret", "none"]
-    both = {
+    both: dict[str, Any] = {
         "include_topic_authorized_operations": True,
         "include_cluster_authorized_operations": True,
         "allow_auto_topic_creation": True,
     }
     named_topics = [{"name": name, "topic_id": None} for name in asked]
     resources = [{"resource_type": 2, "resource_name": name} for name in asked]
-    requests = [
+    requests: list[Request] = [
         *((ApiKey.METADATA, version, both | {"topics": named_topics}) for version in (1, 8, 12)),
         *((ApiKey.METADATA, version, both | {"topics": None}) for version in (1, 10, 12)),
         (ApiKey.METADATA, 0, {"topics": []}),

@@ -39,7 +39,7 @@ class Topics:
     def __init__(self, brokers: Sequence[str], folders: DataDir) -> None:
         self.place = {"bootstrap.servers": ",".join(brokers)}
         self.written: Counter[Partition] = Counter()
-        quiet = {**self.place, "log_level": 0}
+        quiet: dict[str, Any] = {**self.place, "log_level": 0}
         self._admin = AdminClient(quiet)
         self._asker = self._new_asker()
         self._producer = Producer({**quiet, "enable.idempotence": True})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.metadata import BrokerView
@@ -112,7 +112,7 @@ def _left_over(session: ZkSession) -> list[str]:
     ]
 
 
-def _unhealthy(name: str, replicas: list[int], seen: PartitionSeen | None) -> list[str]:
+def _unhealthy(name: str, replicas: Sequence[int], seen: PartitionSeen | None) -> list[str]:
     if seen is None:
         return [f"{name} has no state"]
     if seen.leader not in replicas:

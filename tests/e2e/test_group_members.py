@@ -89,14 +89,14 @@ def clients(
     def librdkafka(
         group: str, topic: str, instance: str | None = None, count: int = 1, **chosen: int
     ) -> Members:
-        place = {"bootstrap.servers": brokers, "group.id": group}
+        place: dict[str, Any] = {"bootstrap.servers": brokers, "group.id": group}
         config = place | {"partition.assignment.strategy": "range"}
         return keep(python_members("librdkafka", topic, count, instance, **chosen, **config))
 
     def kafka_python(
         group: str, topic: str, instance: str | None = None, count: int = 1, **chosen: int
     ) -> Members:
-        place = {"bootstrap.servers": brokers.split(","), "group.id": group}
+        place: dict[str, Any] = {"bootstrap.servers": brokers.split(","), "group.id": group}
         return keep(python_members("kafka-python", topic, count, instance, **chosen, **place))
 
     def java(group: str, topic: str, instance: str | None = None, **chosen: Any) -> Members:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,12 +38,12 @@ def test_a_restart_costs_one_rebalance(tmp_path: Path) -> None:
         demo.start_ours()
         wait_for("our leadership", lambda: taken_over(demo), START_S)
         brokers = ",".join(servers)
-        place = {"group.id": TOPIC}
+        place: dict[str, Any] = {"group.id": TOPIC}
         rd = place | {"bootstrap.servers": brokers, "partition.assignment.strategy": "range"}
         start: dict[str, Callable[[], Members]] = {
             "librdkafka": lambda: python_members("librdkafka", TOPIC, 1, **rd),
             "kafka-python": lambda: python_members(
-                "kafka-python", TOPIC, 1, **place, **{"bootstrap.servers": servers}
+                "kafka-python", TOPIC, 1, **place | {"bootstrap.servers": servers}
             ),
             "java": lambda: java_member(brokers, TOPIC, TOPIC, tmp_path),
         }

@@ -58,7 +58,7 @@ def test_the_topic_of_offsets_is_read_while_we_lead_it(
     stage.join_others()
     stage.check()
     followers = [
-        Following(stage.brokers, **{"isolation.level": level})
+        Following(stage.brokers, None, **{"isolation.level": level})
         for level in ("read_uncommitted", "read_committed")
     ]
     for one in followers:

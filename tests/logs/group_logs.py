@@ -79,7 +79,7 @@ class Author:
         for refusal in refused:
             self.write("group_records_refused", refusal["group"], **refusal)
 
-    def _hear(self, step: dict[str, Any]) -> None:
+    def _hear(self, step: Any) -> None:
         """Let clients learn from their replies."""
         for reply in step["replies"]:
             client, _ = self.requests[reply["request_id"]]
@@ -301,8 +301,8 @@ class Author:
     def marker(self, a: int, b: int, c: int) -> None:
         """A transaction ends, behind what was on its way in it."""
         self.release_all()
-        body = {"producer_id": a % 2, "committed": b % 3 > 0, "partitions": [0, 1, 2]}
-        self.write("transaction_completed", **body)
+        of: Any = {"producer_id": a % 2, "committed": b % 3 > 0, "partitions": [0, 1, 2]}
+        self.write("transaction_completed", **of)
 
     def remove(self, a: int, b: int, c: int) -> None:
         """Offsets, a group, or topics are deleted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from state.bodies import GroupStep
+from state.bodies import ChangeGroup, GroupStep
 from state.groups.change_kinds import ChangeKind
 from state.groups.image import GroupImage, WriteId
 from state.groups.states import GroupState
@@ -23,7 +23,7 @@ class Writes:
     held: list[tuple[WriteId, int]] = field(default_factory=list)
     refuses: int = 0
 
-    def begin(self, offset: int, decision: dict[str, Any]) -> list[GroupStep]:
+    def begin(self, offset: int, decision: ChangeGroup) -> list[GroupStep]:
         """Take a decision; return the steps that need no records."""
         decided = self.image.begin(offset, decision)
         self.held += [(write, decided.partition) for write in decided.writes]

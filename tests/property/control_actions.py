@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import orjson
 
@@ -112,7 +113,7 @@ def change_isr(loop: ControlLoop, broker: Broker, place: Place, isr: list[int]) 
         return
     if broker.id in loop.asking:
         loop.asked[place, replica.epoch] = isr
-        of = {"broker": broker.id, "broker_epoch": broker.epoch}
+        of: dict[str, Any] = {"broker": broker.id, "broker_epoch": broker.epoch}
         of |= {"leader_epoch": replica.epoch, "partition_epoch": replica.version}
         replica.asked = f"alter-{loop.log.alter(*place, isr, **of)}"
     elif node.version == replica.version:

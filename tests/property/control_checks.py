@@ -134,7 +134,9 @@ def may_lead(loop: ControlLoop, ids: Collection[int]) -> list[int]:
     return [one.id for one in loop.live() if one.id in ids and not one.leaving]
 
 
-def check_broker(broker: Broker, place: Place, state: dict[str, Any], listed: list[int]) -> None:
+def check_broker(
+    broker: Broker, place: Place, state: dict[str, Any], listed: Sequence[int]
+) -> None:
     """A broker knows leader and epoch, runs what it is assigned, and leads if it is the leader."""
     known, leader = broker.replicas.get(place), (state["leader"], state["leader_epoch"])
     about = (broker, place, state, listed)

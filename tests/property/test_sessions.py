@@ -87,7 +87,7 @@ class Told:
         at_s = self.time.time() + self.decided_ms / 1000
         self.time.call_at(at_s, self._decided, group, changes)
 
-    def _decided(self, group: str, changes: list[dict[str, Any]]) -> None:
+    def _decided(self, group: str, changes: list[Any]) -> None:
         self.sessions.decided(group, changes)
         if any(change["change"] == "member_removed" for change in changes):
             self.removed.add(group)

@@ -128,7 +128,7 @@ class Live:
         dead = sorted(self.registered)[a % len(self.registered)]
         if len(self.registered) > 1:
             del self.registered[dead]
-            gone = {"unregistered": [dead]}
+            gone: dict[str, Any] = {"unregistered": [dead]}
             self.hear(self.look(), "broker_registrations_changed", seen=True, **gone)
 
     def start(self, a: int, b: int) -> None:
@@ -136,7 +136,7 @@ class Live:
         id_, self.clock = BROKERS[a % len(BROKERS)], self.clock + 1
         how = "bounced" if id_ in self.registered else "registered"
         self.registered[id_] = 100 + self.clock
-        said = {how: [broker(id_, self.registered[id_])]}
+        said: dict[str, Any] = {how: [broker(id_, self.registered[id_])]}
         self.hear(self.look(), "broker_registrations_changed", seen=True, **said)
 
     def alter(self, a: int, b: int) -> None:

@@ -249,7 +249,8 @@ def check_table(slot: Slot) -> None:
             assert leader not in failed
         else:
             assert not members[at].any(), "a member could lead"
-            assert leader == -1 or leader not in rows.replicas[at][slot.online_replicas([at])[0]]
+            (online,) = slot.online_replicas(np.array([at]))
+            assert leader == -1 or leader not in rows.replicas[at][online]
         if slot.brokers.live_ids.size and leader == -1:
             assert rows.state[at] != PartitionState.ONLINE
 

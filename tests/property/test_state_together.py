@@ -26,7 +26,7 @@ TOPICS = 5
 STATE = stored(1, [1])
 
 REPLICAS = st.lists(st.sampled_from((*LIVE, DEAD)), min_size=1, max_size=4, unique=True)
-SELDOM = st.integers(0, 7).map(lambda number: number == 0)
+SELDOM: st.SearchStrategy[Any] = st.integers(0, 7).map(lambda number: number == 0)
 
 
 @st.composite

@@ -18,7 +18,7 @@ from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
 from streaming.wire.partition_rpcs import encode_update_metadata
 from streaming.wire.requests import encode_request_header
-from streaming.zk.claim import claim_controller, resign_controller
+from streaming.zk.claim import ControllerClaim, claim_controller, resign_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Create, SetData, WriteOp
@@ -63,9 +63,10 @@ def measure(stage: Stage, overrides: list[str]) -> Floor:
     """Measure all of it; the stage has its topics and no controller."""
     states = stage.states()
     written = zip(stage.paths, states.data, states.version.tolist(), strict=True)
+    writes: list[WriteOp] = [SetData(*one) for one in written]
     return Floor(
         _empty_batch_s(stage.folder, overrides),
-        _writes_per_s(stage, [SetData(*one) for one in written][:_ZNODES]),
+        _writes_per_s(stage, writes[:_ZNODES]),
         _writes_per_s(stage, _new_topics(states.data[0])),
         _rpc_rate(stage),
     )
@@ -95,6 +96,7 @@ def _writes_per_s(stage: Stage, ops: list[WriteOp]) -> float:
     session = ZkSession(stage.connect, 60_000)
     session.connect()
     claim = claim_controller(session, _WRITER_ID, steal=True)
+    assert isinstance(claim, ControllerClaim)
     started = time.perf_counter()
     outcomes = FencedWriter(session, claim.epoch_zk_version, WriteLimits()).write(ops)
     took_s = time.perf_counter() - started

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from state.bodies import GroupStep
 from state.groups.image import GroupImage, WriteId
 from state.groups.offset_rows import read_rows, rows_values
 from state.protocol_errors import ProtocolError
@@ -25,7 +26,7 @@ class Write:
     id: WriteId
     group: str
     partition: int
-    step: dict[str, Any]
+    step: GroupStep
     log_offset: int | None = None
     late: bool = False
 
@@ -76,7 +77,7 @@ class Store:
         self.errors_left -= 1
         return self.error if self.errors_left >= 0 else ProtocolError.NONE
 
-    def _tidy(self, group: str, step: dict[str, Any]) -> None:
+    def _tidy(self, group: str, step: GroupStep) -> None:
         if self.gone or self.error:
             return
         for record in step["records"]:
@@ -85,7 +86,7 @@ class Store:
                 of = (record["topic"], record["partition"]) if offset else None
                 self.tombstones.append((group, of))
 
-    def _reply(self, step: dict[str, Any], give: Give) -> None:
+    def _reply(self, step: GroupStep, give: Give) -> None:
         for reply in step["replies"]:
             after = tuple(reply.pop("after", (-1, -1)))
             assert after not in self.refused, "a reply rests on a write that was refused"
@@ -140,6 +141,7 @@ class Store:
 
 
 def _late(write: Write) -> dict[str, Any]:
+    change: Any
     [change] = write.step["changes"]
     return {
         "partition": write.partition,

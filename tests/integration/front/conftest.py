@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def start_front(data_dir: Path, zookeeper: str) -> Iterator[Callable[..., FrontP
     """Start fronts on the data folder, one at a time; they are killed after the test."""
     fronts: list[FrontProcess] = []
 
-    def start(zookeeper: str = zookeeper, **settings: object) -> FrontProcess:
+    def start(zookeeper: str = zookeeper, **settings: Any) -> FrontProcess:
         fronts.append(FrontProcess(data_dir, zookeeper, **settings))
         return fronts[-1]
 
@@ -40,7 +41,7 @@ def start_job(data_dir: Path) -> Iterator[Callable[..., FakeJob]]:
     """Start jobs on the data folder; they end after the test."""
     with ExitStack() as jobs:
 
-        def start(**arguments: object) -> FakeJob:
+        def start(**arguments: Any) -> FakeJob:
             job = FakeJob(data_dir, **arguments)
             jobs.callback(job.end)
             return job
@@ -54,7 +55,7 @@ def start_with_job(
 ) -> Callable[..., FrontProcess]:
     """Start a front, and a job as soon as it listens."""
 
-    def start(*arguments: str, **settings: object) -> FrontProcess:
+    def start(*arguments: str, **settings: Any) -> FrontProcess:
         front = start_front(*arguments, **settings)
         front.wait_listening()
         start_job()

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import orjson
 import pytest
+from py4j import java_gateway, protocol
+from pyspark.errors.exceptions import captured
 
 from streaming.embedded.java_class import JavaClass
 from streaming.embedded.kafka_jars import kafka_jars
@@ -186,6 +188,15 @@ def test_an_authorizer_that_fails_says_nothing(authorizer: JavaAuthorizer) -> No
     inquiry = Inquiry(ALICE, "CLIENT", 9_999, 0, 5, None)
     with pytest.raises(AuthorizerFailed, match=r"the authorizer: .*9999"):
         asyncio.run(authorizer.ask(inquiry, {(READ, TOPIC, "a"): True}))
+
+
+def test_what_java_raises_is_told_where_spark_has_a_jvm_too(
+    authorizer: JavaAuthorizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyspark has py4j ask Spark's JVM about what any JVM raised."""
+    asks_spark = captured.capture_sql_exception(protocol.get_return_value)
+    monkeypatch.setattr(java_gateway, "get_return_value", asks_spark)
+    test_an_authorizer_that_fails_says_nothing(authorizer)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from threading import Timer
+from typing import Any
 
 import pytest
 
@@ -56,10 +57,9 @@ def test_all_is_loaded_again_for_an_end_of_a_pause_behind_the_election(
     """The end of a pause is heard of later than it is in the log."""
     settings = load_settings((), [f"zookeeper.connect={zookeeper}", "gateway.listeners=CLIENT"], {})
     signals = Signals()
-    log = Log(before, lambda: signals.give_up("loaded again"))
-    term = log.term = Term(
-        settings, log, signals, Gateway(), Counter(), seen=Seen(), rivals=Rivals()
-    )
+    log: Any = Log(before, lambda: signals.give_up("loaded again"))
+    gateway: Any = Gateway()
+    term = log.term = Term(settings, log, signals, gateway, Counter(), seen=Seen(), rivals=Rivals())
     timer = Timer(for_s, signals.give_up, ["nothing more came"])
     try:
         term.connect_and_claim()

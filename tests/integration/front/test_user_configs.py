@@ -25,7 +25,7 @@ def test_configs_are_set_and_removed_and_brokers_notified(
 ) -> None:
     name = "a b*~ü"
     path = f"/config/users/{sanitized(name)}"
-    steps = [
+    steps: list[tuple[dict[str, str | None], bool, dict[str, str]]] = [
         ({"x": "1", "y": "2"}, True, {"x": "1", "y": "2"}),
         ({"x": None, "z": "3"}, True, {"y": "2", "z": "3"}),
         ({"y": "9", "x": None}, False, {"y": "2", "z": "3"}),

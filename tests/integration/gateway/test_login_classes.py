@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import jwt
 import pytest
@@ -144,7 +145,8 @@ def test_a_handler_is_configured_as_in_a_broker(folder: Path, tmp_path: Path) ->
         ]
         logins = java_logins(settings(folder, *given), "INTERNAL")["OAUTHBEARER"]
         just_ended = int(time.time()) - 5
-        for ends in ({}, {"exp": just_ended, "iat": just_ended - 600}):
+        passed: dict[str, Any] = {"exp": just_ended, "iat": just_ended - 600}
+        for ends in ({}, passed):
             server = logins.server()
             said = f"n,,\x01auth=Bearer {issuer.token('alice', **ends)}\x01\x01"
             assert asyncio.run(server.respond(said.encode())) == b""

@@ -66,6 +66,7 @@ def test_a_role_that_is_taken_is_only_taken_by_stealing(zk_session, other_sessio
     first = claim_controller(zk_session, 1, steal=False)
     assert claim_controller(other_session, 1000, steal=False) == ControllerTaken(1, first.epoch)
     second = claim_controller(other_session, 1000, steal=True)
+    assert isinstance(first, ControllerClaim) and isinstance(second, ControllerClaim)
     assert (second.epoch, second.epoch_zk_version) == (2, 2)
     stolen = zk_session.get("/controller")
     assert stolen.ephemeral_owner == other_session.session_id
@@ -79,6 +80,7 @@ def test_a_role_that_is_taken_is_only_taken_by_stealing(zk_session, other_sessio
 
 def test_an_old_claim_of_the_same_session_cannot_resign_the_new_one(zk_session):
     old = claim_controller(zk_session, 1000, steal=False)
+    assert isinstance(old, ControllerClaim)
     claim_controller(zk_session, 1000, steal=True)
     assert resign_controller(zk_session, old) is False
     assert zk_session.get("/controller") is not None

@@ -19,7 +19,7 @@ from streaming.settings_loader import load_settings
 BROKERS = (1, 2)
 
 
-def brokers_body(ids: Sequence[int] = BROKERS) -> dict[str, Any]:
+def brokers_body(ids: Sequence[int] = BROKERS) -> Any:
     ends = [{"listener": "A", "host": "127.0.0.1", "port": 9, "security_protocol": 0}]
     return {
         "controller_id": 1000,
