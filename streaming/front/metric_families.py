@@ -52,7 +52,6 @@ COUNTERS = {
 """What each counter of the status counts; one that is not here is exported all the same."""
 
 _REQUESTS = "requests_"
-_COMPLETED = "Rebalances that ended with an assignment"
 
 
 def families(status: Status) -> Iterator[Family]:
@@ -63,12 +62,7 @@ def families(status: Status) -> Iterator[Family]:
     yield from _log_and_job(status["event_log"], status["job"])
     yield from _cluster(status)
     yield from _gateway(status["gateway"])
-    if status["certificate_ends_ms"] is not None:
-        yield _gauge(
-            "helmstream_certificate_end_timestamp_seconds",
-            "When the certificate that clients are shown ends",
-            status["certificate_ends_ms"] / 1000,
-        )
+    yield from _certificate(status["certificate_ends_ms"])
     for name in sorted({*COUNTERS, *status["counters"]}):
         said = COUNTERS.get(name, name.replace("_", " ").capitalize())
         yield _counter(f"helmstream_{name}", said, status["counters"].get(name, 0))
@@ -138,10 +132,15 @@ def _kafka_groups(groups: Status) -> Iterator[Family]:
         yield _gauge(
             f"{GROUPS}numgroups{state.lower()}", f"Consumer groups in state {state}", count
         )
-    completed = groups["completed_rebalances"]
-    yield _gauge(f"{COORDINATOR}group_completed_rebalance_count", _COMPLETED, completed)
-    expired = groups["expired_offsets"]
-    yield _gauge(f"{COORDINATOR}offset_expiration_count", "Offsets that expired", expired)
+    for name, said, value in (
+        (
+            "group_completed_rebalance_count",
+            "Rebalances that ended with an assignment",
+            "completed_rebalances",
+        ),
+        ("offset_expiration_count", "Offsets that expired", "expired_offsets"),
+    ):
+        yield _gauge(COORDINATOR + name, said, groups[value])
     yield _counter("helmstream_group_rebalances", "Rebalances that began", groups["rebalances"])
     yield HistogramMetricFamily(
         "helmstream_group_rebalance_seconds",
@@ -229,6 +228,12 @@ def _cluster(status: Status) -> Iterator[Family]:
     yield confirmed
     said = "Requests that wait for a decision"
     yield _gauge("helmstream_waiting_requests", said, status["waiting_requests"])
+
+
+def _certificate(ends_ms: int | None) -> Iterator[Family]:
+    if ends_ms is not None:
+        said = "When the certificate that clients are shown ends"
+        yield _gauge("helmstream_certificate_end_timestamp_seconds", said, ends_ms / 1000)
 
 
 def _gateway(counters: Mapping[str, int]) -> Iterator[Family]:

@@ -131,11 +131,7 @@ class Gateway:
 
     def certificate_ends_ms(self) -> int | None:
         """Return when the certificate ends that is shown on listeners with TLS, None without."""
-        for listener in self._listeners:
-            if listener.tls is not None:
-                listener.tls.current()
-                return listener.tls.ends_ms
-        return None
+        return next((one.tls.ends_ms for one in self._listeners if one.tls is not None), None)
 
     def endpoints(self) -> list[Endpoint]:
         """Return what was bound, as it is announced (controller_elected carries it)."""

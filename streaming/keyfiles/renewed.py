@@ -27,8 +27,7 @@ class RenewedContext:
     thread.
 
     What cannot be used, as a file that is half there, leaves the context as it was, and is tried
-    again at each look. Connections that are open stay as they are. ends_ms: when the certificate
-    ends, None where nobody looks.
+    again at each look. Connections that are open stay as they are.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class RenewedContext:
         self._check = check
         self._lock = threading.Lock()
         self._stamps = self._look()  # first: what changes while it is made is seen at the next look
-        self._context, self.ends_ms = make(), check()
+        self._context, self._ends_ms = make(), check()
         self._next_look_s = time.monotonic() + _LOOK_EVERY_S
         self._refused = ""
 
@@ -56,6 +55,12 @@ class RenewedContext:
     def outdated(self) -> bool:
         """Whether it is still of files as they were before, since what they became is of no use."""
         return bool(self._refused)
+
+    @property
+    def ends_ms(self) -> int | None:
+        """When the certificate ends that is shown now, as `check` says."""
+        self.current()
+        return self._ends_ms
 
     def current(self) -> ssl.SSLContext:
         """Return what a connection that begins now is to be secured with."""
@@ -77,7 +82,6 @@ class RenewedContext:
         if stamps == self._stamps:
             self._refused = ""  # what it is made of is back
             return
-        names = ", ".join(map(str, self._files))
         try:
             made, ends_ms = self._make(), self._check()
         except ConfigurationError as error:
@@ -85,8 +89,8 @@ class RenewedContext:
                 logger.error("%s; until then TLS is as before", error)
             self._refused = str(error)
         else:
-            logger.info("TLS: read %s again", names)
-            self._context, self.ends_ms = made, ends_ms
+            logger.info("TLS: read %s again", ", ".join(map(str, self._files)))
+            self._context, self._ends_ms = made, ends_ms
             self._stamps, self._refused = stamps, ""
 
     def _look(self) -> list[Stamp | None]:

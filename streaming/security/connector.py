@@ -66,8 +66,5 @@ async def _streams(
     end: Endpoint, tls: RenewedContext | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     connected = await connect(end.host, end.port)
-    if tls is None:
-        return await asyncio.open_connection(sock=connected)
-    return await asyncio.open_connection(
-        sock=connected, ssl=tls.current(), server_hostname=end.host
-    )
+    context, named = (None, None) if tls is None else (tls.current(), end.host)
+    return await asyncio.open_connection(sock=connected, ssl=context, server_hostname=named)

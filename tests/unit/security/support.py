@@ -83,6 +83,13 @@ def secured(
     with_gateway(scenario, limits, [Listener(SECURE, "127.0.0.1", 0, tls=tls)])
 
 
+def connecting(trusted: Authority, key: Path) -> Connector:
+    """Who has this key, and trusts an authority alone."""
+    context = ssl.create_default_context(cafile=str(trusted.trusted))
+    context.load_cert_chain(key)
+    return Connector(RenewedContext(lambda: context))
+
+
 def showing(key: Path) -> RenewedContext:
     """What TLS is spoken with by a broker that has this key, and lets anybody in."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -12,7 +12,7 @@ import pytest
 from streaming.gateway.connection import Limits
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
 from streaming.gateway.server import Listener
-from streaming.keyfiles.renewed import RenewedContext, https_context
+from streaming.keyfiles.renewed import https_context
 from streaming.security.connector import Connector
 from streaming.security.tls import server_context
 from streaming.wire.apis import ApiKey
@@ -21,7 +21,15 @@ from streaming.wire.exchange import CLIENT_ID
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from tests.unit.gateway.support import Client, Rig, with_gateway
-from tests.unit.security.support import ALL_TOPICS, SECURE, Files, metadata, secured, showing
+from tests.unit.security.support import (
+    ALL_TOPICS,
+    SECURE,
+    Files,
+    connecting,
+    metadata,
+    secured,
+    showing,
+)
 
 REFUSED = (ssl.SSLError, ConnectionError, EOFError)
 
@@ -179,13 +187,12 @@ def test_who_does_not_read_is_dropped(files: Files) -> None:
 
 
 def test_a_certificate_that_cannot_be_read_takes_no_place_for_good(files: Files) -> None:
-    odd = ssl.create_default_context(cafile=str(files.authority.trusted))
-    odd.load_cert_chain(files.authority.unreadable_keystore())
+    odd = connecting(files.authority, files.authority.unreadable_keystore())
 
     async def scenario(rig: Rig) -> None:
         for count in (1, 2, 3):
             with pytest.raises(REFUSED):
-                await asked(Connector(RenewedContext(lambda: odd)), end_of(rig))
+                await asked(odd, end_of(rig))
             await rig.counted("closed_handshake", count)
         await rig.counted("connections_open", 0)
 

@@ -18,7 +18,7 @@ from streaming.process.wall_clock import wall_clock_ms
 from streaming.security.connector import Connector
 from tests.fixtures.certificates import Authority
 from tests.unit.gateway.support import Rig
-from tests.unit.security.support import Files, ask_metadata, metadata, secured
+from tests.unit.security.support import Files, ask_metadata, connecting, metadata, secured
 
 DAY_MS = 86_400_000
 REFUSED = (ssl.SSLError, ConnectionError, EOFError)
@@ -108,11 +108,8 @@ def test_the_first_time_it_has_to_be_of_use(tmp_path: Path) -> None:
         https_context("ssl.truststore.location", str(tmp_path / "none.pem"))
 
 
-def connecting(authority: Authority) -> Connector:
-    """Who has a certificate of an authority's, and trusts it alone."""
-    context = ssl.create_default_context(cafile=str(authority.trusted))
-    context.load_cert_chain(authority.keystore("client"))
-    return Connector(RenewedContext(lambda: context))
+def client_of(authority: Authority) -> Connector:
+    return connecting(authority, authority.keystore("client"))
 
 
 async def comes_in(rig: Rig, who: Connector) -> bool:
@@ -132,7 +129,7 @@ def test_all_certificates_are_replaced_under_a_gateway_that_serves(
     given = files.settings()
 
     async def scenario(rig: Rig) -> None:
-        old, new = connecting(files.authority), connecting(files.stranger)
+        old, new = client_of(files.authority), client_of(files.stranger)
         ours = Connector.of(given)
         assert [await comes_in(rig, one) for one in (old, new, ours)] == [True, False, True]
         (end,) = rig.gateway.endpoints()
@@ -155,7 +152,7 @@ def test_a_certificate_that_nobody_would_take_replaces_none(
     expired = files.authority.keystore("late", ends=datetime(2021, 1, 1, tzinfo=UTC))
 
     async def scenario(rig: Rig) -> None:
-        client = connecting(files.authority)
+        client = client_of(files.authority)
         ends_ms = rig.gateway.certificate_ends_ms()
         assert ends_ms is not None and ends_ms > wall_clock_ms()
         replaced(Path(given.ssl_keystore_location), expired.read_bytes())
