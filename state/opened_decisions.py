@@ -27,6 +27,11 @@ def open_body(kind: str, body: bytes) -> dict[str, Any] | list[dict[str, Any]]:
     if kind not in BLOCK_KINDS:
         opened: dict[str, Any] = orjson.loads(body)
         return opened
+    return open_rows(kind, body)
+
+
+def open_rows(kind: str, body: bytes) -> list[dict[str, Any]]:
+    """Return the rows of a block, opened; raises CorruptBlock."""
     columns, extra = decode_block(body)
     return _opened(kind, columns, extra)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from enum import StrEnum
 from typing import Annotated
@@ -12,12 +12,20 @@ import typer
 from state.opened_decisions import open_body
 from streaming.commands.options import ConfigFiles, DataDirOption, Overrides, settings_from
 from streaming.errors import ConfigurationError
+from streaming.explain.state_change_log import StateChangeLog
 from streaming.log.api import LogReader, LogRecord
 from streaming.log.decision_reader import each_once
 from streaming.log.decision_writer import RecordId, record_id
 from streaming.log.location import URL_FORM, KafkaTopic, LogLocation, log_location
 from streaming.log.recorded import open_log, open_recorded
-from streaming.log.tap import OpenPayload, follow, open_json, to_json_line
+from streaming.log.tap import (
+    CANNOT_BE_OPENED,
+    OpenPayload,
+    follow,
+    open_json,
+    to_json_line,
+    why_not,
+)
 from streaming.paths import DataDir
 from streaming.settings import Settings
 
@@ -61,6 +69,13 @@ def tap(
     outcomes: Annotated[
         bool, typer.Option("--outcomes", help="Show the outcomes instead of the decisions.")
     ] = False,
+    state_changes: Annotated[
+        bool,
+        typer.Option(
+            "--state-changes",
+            help="Show what the decisions do to partitions, as a broker's state-change.log does.",
+        ),
+    ] = False,
     start: Annotated[
         str,
         typer.Option(
@@ -76,13 +91,13 @@ def tap(
         int, typer.Option("--poll-ms", min=1, help="Pause between looks for new records.")
     ] = 100,
 ) -> None:
-    """Print the decision log as JSON lines, one record each.
+    """Print the decision log as JSON lines, one record each, or as lines of a state-change.log.
 
     To resume later, start --from the offset after the last one you handled. A decision that a topic
     has twice is shown once.
     """
     settings = settings_from(config, overrides, data_dir)
-    name = chosen_log(events, outcomes)
+    name = chosen_log(events, outcomes, state_changes)
     where = log_location(log) if log else of_settings(settings, name)
     opened = open_recorded(where, name) if log else open_log(where)
     with closing(opened) as reader:
@@ -90,8 +105,24 @@ def tap(
         shown = records(reader, first, go_on, poll_ms)
         if name is Log.DECISIONS and isinstance(where, KafkaTopic):
             shown = each_once(shown, after=last_before(reader, first))
-        for record in shown:
-            typer.echo(to_json_line(record, OPENERS[name]))
+        lines = as_state_changes(shown, settings) if state_changes else as_json(shown, name)
+        for line in lines:
+            typer.echo(line)
+
+
+def as_json(shown: Iterable[LogRecord], name: Log) -> Iterator[str]:
+    """Yield a line for each record."""
+    return (to_json_line(record, OPENERS[name]) for record in shown)
+
+
+def as_state_changes(shown: Iterable[LogRecord], settings: Settings) -> Iterator[str]:
+    """Yield the lines of each decision; of one that cannot be opened, a line that says so."""
+    log = StateChangeLog(settings.controller_id)
+    for record in shown:
+        try:
+            yield from log.lines(record)
+        except CANNOT_BE_OPENED as error:
+            yield log.line(record, "WARN", f"{record.kind} {record.key}: {why_not(error)}")
 
 
 def of_settings(settings: Settings, name: Log) -> LogLocation:
@@ -101,10 +132,12 @@ def of_settings(settings: Settings, name: Log) -> LogLocation:
     return settings.data_dir / name
 
 
-def chosen_log(events: bool, outcomes: bool) -> Log:
-    """The log that the two options ask for; raises ConfigurationError when both are given."""
+def chosen_log(events: bool, outcomes: bool, state_changes: bool) -> Log:
+    """The log that the options ask for; raises ConfigurationError when they ask for two."""
     if events and outcomes:
         raise ConfigurationError("--events and --outcomes are two logs: tap each by itself")
+    if state_changes and (events or outcomes):
+        raise ConfigurationError("--state-changes shows decisions: leave --events, --outcomes out")
     return Log.EVENTS if events else Log.OUTCOMES if outcomes else Log.DECISIONS
 
 

@@ -11,6 +11,9 @@ import orjson
 from state.errors import CorruptBlock
 from streaming.log.api import LogReader, LogRecord
 
+CANNOT_BE_OPENED = (CorruptBlock, LookupError, ValueError, TypeError)
+"""What opening a payload of another format raises."""
+
 OpenPayload = Callable[[LogRecord], object]
 """Makes a payload readable: JSON values or numpy arrays. Raises CorruptBlock, ValueError or
 LookupError if it cannot.
@@ -60,11 +63,16 @@ def to_json_line(record: LogRecord, open_payload: OpenPayload = open_json) -> st
     }
     try:
         return _dump({**line, "payload": open_payload(record)})
-    except (CorruptBlock, LookupError, ValueError, TypeError) as error:
+    except CANNOT_BE_OPENED as error:
         encoded = base64.b64encode(record.payload).decode("ascii")
-        # Of a name or number that is not known, the text is just that.
-        reason = repr(error) if isinstance(error, LookupError) else str(error)
-        return _dump({**line, "payload_base64": encoded, "payload_error": reason})
+        return _dump({**line, "payload_base64": encoded, "payload_error": why_not(error)})
+
+
+def why_not(error: Exception) -> str:
+    """Say why a payload cannot be opened: of a name or number that is not known, the text of the
+    error is just that.
+    """
+    return repr(error) if isinstance(error, LookupError) else str(error)
 
 
 def _dump(line: dict[str, object]) -> str:

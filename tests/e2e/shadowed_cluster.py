@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,12 @@ from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 ASK_MS = 120_000
 WINDOW_MS = 60_000  # a controller on a busy machine is late, not wrong
+_ELECTED = re.compile(
+    r"\[(?P<time>[^]]+)\] INFO \[Controller id=\d+ epoch=\d+\] Changed partition (?P<partition>\S+)"
+    r" (?P<said>from \w+ to OnlinePartition with state .*) \(state\.change\.logger\)"
+)
+_COUNTED = re.compile(r" (leaderEpoch|partitionEpoch)=\d+[,)]")
+"""Several changes in one event are one write of ours (docs/differences.md)."""
 
 
 def shadowed(folder: Path) -> AbstractContextManager[ShadowedCluster]:
@@ -118,6 +127,22 @@ class ShadowedCluster:
         text = (self.folder / "shadow-report.jsonl").read_bytes()
         return [orjson.loads(line) for line in text.splitlines() if line.endswith(b"}")]
 
+    def log_sizes(self) -> dict[int, int]:
+        """How far each broker has written its log."""
+        return {id_: one.log_path.stat().st_size for id_, one in self.cluster.brokers.items()}
+
+    def elections_logged(self, marks: Mapping[int, int]) -> dict[str, list[str]]:
+        """What brokers' controllers have logged of elections behind marks, by topic."""
+        logs = ((one.log_path, marks[id_]) for id_, one in self.cluster.brokers.items())
+        return _elections(path.read_bytes()[mark:].decode() for path, mark in logs)
+
+    def elections_tapped(self) -> dict[str, list[str]]:
+        """What the shadow would have logged of them."""
+        command = [sys.executable, "-m", "streaming.cli", "tap", "--state-changes", "--no-follow"]
+        command += ["--data-dir", str(self.folder)]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        return _elections([told.stdout])
+
     def agreed(self, kind: str) -> set[str]:
         """The topics of which decisions of a kind agreed, where none differed."""
         return {one["topic"] for one in self.agreements(kind)}
@@ -136,3 +161,19 @@ class ShadowedCluster:
         assert diverged == [], "DIFFERENT"
         agreed = {"agreed", "explained"}
         return [one for one in said if one.get("status") in agreed and one["kind"] == kind]
+
+
+def _elections(logs: Iterable[str]) -> dict[str, list[str]]:
+    """The elections of state-change logs, by topic: ordered by partition and time, without what
+    names a controller or counts writes.
+    """
+    found: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    for line in (line for log in logs for line in log.splitlines()):
+        if matched := _ELECTED.fullmatch(line):
+            topic, number = matched["partition"].rsplit("-", 1)
+            said = _COUNTED.sub("", matched["said"])
+            found[topic].append((number, matched["time"], said))
+    return {
+        topic: [f"{topic}-{number} {said}" for number, _, said in sorted(lines)]
+        for topic, lines in found.items()
+    }

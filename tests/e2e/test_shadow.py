@@ -87,6 +87,7 @@ def test_nothing_differs_that_is_not_explained(stage: ShadowedCluster) -> None:
     admin.create_topics({"before": wanted}, timeout_ms=ASK_MS)
     wait_for("a topic", lambda: stage.full("before", PARTITIONS))
     stage.start_shadow()
+    marks = stage.log_sizes()
     admin.create_topics({"t": wanted}, timeout_ms=ASK_MS)
     admin.close()
     wait_for("the topic", lambda: stage.full("t", PARTITIONS))
@@ -117,3 +118,8 @@ def test_nothing_differs_that_is_not_explained(stage: ShadowedCluster) -> None:
     ):
         assert stage.agreed(kind), kind
     assert summary["summary"]["partitions"] == len(last)
+    elected, ours = stage.elections_logged(marks), stage.elections_tapped()
+    assert ours["t"] == elected["t"]
+    # The end of a move is one write of ours: who leaves the ISR has left with the election.
+    of_m = [[one.split(", isrWith")[0] for one in said["m"]] for said in (ours, elected)]
+    assert of_m[0] == of_m[1]

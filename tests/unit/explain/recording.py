@@ -77,6 +77,10 @@ class Recording:
         self._folded = len(self.story.events)
         return self._folded - 1
 
+    def decided_as_it_is(self, kind: str, payload: bytes) -> None:
+        """Append a decision that nobody has made, about event 99."""
+        self._decided.append([IdentifiedRecord(RecordId(99, 0), kind, payload, 0)])
+
     def outcome(self, kind: str, **body: Any) -> None:
         self._outcomes.append([NewRecord(kind, "", orjson.dumps(body))])
 
