@@ -141,8 +141,9 @@ def java_member(
     instance: str | None = None,
     assignor: str = "RangeAssignor",
     session_ms: int = SESSION_MS,
+    version: str = NEW,
 ) -> Members:
-    """Start Kafka's own consumer, in its VerifiableConsumer."""
+    """Start Kafka's own consumer of a version, in its VerifiableConsumer."""
     named = {
         "--bootstrap-server": brokers,
         "--topic": topic,
@@ -154,14 +155,16 @@ def java_member(
     if instance is not None:
         named["--group-instance-id"] = instance
     words = [word for pair in named.items() for word in pair]
-    return Members(java_command("org.apache.kafka.tools.VerifiableConsumer", folder, words))
+    main = "org.apache.kafka.tools.VerifiableConsumer"
+    return Members(java_command(main, folder, words, version))
 
 
-def java_command(main: str, folder: Path, words: Iterable[str]) -> list[str]:
+def java_command(main: str, folder: Path, words: Iterable[str], version: str = NEW) -> list[str]:
     """Return the command line of one of Kafka's programs, which logs nothing."""
     folder.mkdir(parents=True, exist_ok=True)
     logging = folder / "silent.properties"
     logging.write_text("log4j.rootLogger=OFF\n")
-    java = [*archive_of(NEW).mapping, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    small = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    java = [str(find_java().executable), *archive_of(version).mapping, *small]
     logged = f"-Dlog4j.configuration={logging.as_uri()}"
-    return [str(find_java().executable), *java, logged, "-cp", class_path(NEW), main, *words]
+    return [*java, logged, "-cp", class_path(version), main, *words]

@@ -70,15 +70,18 @@ class Files:
         }
 
 
-@pytest.fixture
-def workers(demo: DemoCluster, tmp_path: Path) -> Iterator[list[ConnectWorker]]:
+@pytest.fixture(params=["3.9.2", "4.3.1"])
+def workers(
+    request: pytest.FixtureRequest, demo: DemoCluster, tmp_path: Path
+) -> Iterator[list[ConnectWorker]]:
     take_control(demo)
     demo.create_topic(TOPIC, PARTITIONS)
     with ExitStack() as closing:
         made = []
         for number in range(2):
             brokers = demo.embedded.bootstrap_servers
-            worker = ConnectWorker(f"worker {number}", tmp_path / f"worker-{number}", brokers)
+            folder = tmp_path / f"worker-{number}"
+            worker = ConnectWorker(f"worker {number}", folder, request.param, brokers)
             closing.callback(worker.kill)
             worker.start()
             made.append(worker)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tests.e2e.group_stage import TAKING_GROUPS_OVER, committed, kill_job_for, t
 from tests.e2e.group_topics import Topics, consumed, shared_out, written
 from tests.e2e.shared import Shared
 from tests.e2e.waiting import wait_for
+from tests.fixtures.kafka_tools import NEWEST
 from tests.fixtures.plain_job import without_spark
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -115,6 +117,7 @@ def clients(
         "librdkafka": librdkafka,
         "kafka-python": kafka_python,
         "java": java,
+        "java-4": partial(java, version=NEWEST),
         "java-console": java_console,
     }
     for one in started:
@@ -124,15 +127,15 @@ def clients(
 def test_static_members_restart_one_by_one_without_a_rebalance(
     topics: Topics, clients: dict[str, Start]
 ) -> None:
-    topics.create("rolling", 6)
-    partitions = [("rolling", number) for number in range(6)]
-    kinds = ("librdkafka", "kafka-python", "java")
+    topics.create("rolling", 8)
+    partitions = [("rolling", number) for number in range(8)]
+    kinds = ("librdkafka", "kafka-python", "java", "java-4")
 
     def member(kind: str) -> Members:
         return clients[kind]("rolling", "rolling", kind, session_ms=RESTART_MS)
 
     members = {kind: member(kind) for kind in kinds}
-    wait_for("the group", lambda: shared_out(members.values(), partitions, 3), START_S)
+    wait_for("the group", lambda: shared_out(members.values(), partitions, 4), START_S)
     topics.write(partitions)
     topics.wait_committed("rolling", partitions)
     generations = topics.generations("rolling")
@@ -194,26 +197,28 @@ def test_the_first_clients_commit_with_us_and_in_zookeeper(
     "assignor",
     ["RangeAssignor", "RoundRobinAssignor", "StickyAssignor", "CooperativeStickyAssignor"],
 )
+@pytest.mark.parametrize("kind", ["java", "java-4"])
 def test_java_shares_out_with_each_of_its_assignors(
-    topics: Topics, clients: dict[str, Start], assignor: str
+    topics: Topics, clients: dict[str, Start], assignor: str, kind: str
 ) -> None:
-    topics.create(assignor, 6)
-    partitions = [(assignor, number) for number in range(6)]
+    name = f"{assignor}-{kind}"
+    topics.create(name, 6)
+    partitions = [(name, number) for number in range(6)]
     members: list[Members] = []
     for count in (1, 2, 3):
-        members.append(clients["java"](assignor, assignor, assignor=assignor))
+        members.append(clients[kind](name, name, assignor=assignor))
         wait_for(f"{count} members", lambda of=count: shared_out(members, partitions, of))
         topics.write(partitions)
-        topics.wait_committed(assignor, partitions)
+        topics.wait_committed(name, partitions)
     members.pop(0).stop()
     wait_for("the others", lambda: shared_out(members, partitions, 2))
     topics.write(partitions)
-    topics.wait_committed(assignor, partitions)
+    topics.wait_committed(name, partitions)
     members.pop(0).kill()
-    members.append(clients["java"](assignor, assignor, assignor=assignor))
+    members.append(clients[kind](name, name, assignor=assignor))
     wait_for("one in its place", lambda: shared_out(members, partitions, 2))
     topics.write(partitions)
-    topics.wait_committed(assignor, partitions)
+    topics.wait_committed(name, partitions)
 
 
 @pytest.mark.slow
@@ -221,7 +226,7 @@ def test_no_member_gives_up_while_the_job_is_away_for_longer_than_a_session(
     demo: DemoCluster, topics: Topics, clients: dict[str, Start]
 ) -> None:
     """All of them want to commit meanwhile, and go on in the generation that they are in."""
-    kinds = ("librdkafka", "kafka-python", "java")
+    kinds = ("librdkafka", "kafka-python", "java", "java-4")
     topics.create("patient", 2)
     partitions = [("patient", 0), ("patient", 1)]
     members = {kind: clients[kind](f"patient-{kind}", "patient") for kind in kinds}
@@ -246,7 +251,7 @@ def test_members_that_are_paused_past_their_session_come_back(
     topics: Topics, clients: dict[str, Start]
 ) -> None:
     groups: dict[str, tuple[Members, Members]] = {}
-    for kind in ("librdkafka", "kafka-python", "java"):
+    for kind in ("librdkafka", "kafka-python", "java", "java-4"):
         topics.create(f"paused-{kind}", 4)
         groups[kind] = tuple(clients[kind](f"paused-{kind}", f"paused-{kind}") for _ in range(2))
     parts = {kind: [(f"paused-{kind}", number) for number in range(4)] for kind in groups}

@@ -22,6 +22,7 @@ from streaming.zk.client import ZkSession
 from tests.e2e.demo_cluster import start_again, take_control
 from tests.e2e.group_stage import WITH_TRANSACTIONS, taken_over
 from tests.e2e.waiting import WAIT_S, wait_for
+from tests.fixtures.kafka_tools import NEW, NEWEST
 from tests.fixtures.streams_app import StreamsApp
 
 SOURCE, COUNTS = "source", "counts"
@@ -86,8 +87,10 @@ class Counts:
         self._consumer.close()
 
 
-@pytest.fixture
-def apps(demo: DemoCluster, tmp_path: Path) -> Iterator[list[StreamsApp]]:
+@pytest.fixture(params=[NEW, NEWEST])
+def apps(
+    request: pytest.FixtureRequest, demo: DemoCluster, tmp_path: Path
+) -> Iterator[list[StreamsApp]]:
     take_control(demo)
     for topic in (SOURCE, COUNTS):
         demo.create_topic(topic, PARTITIONS)
@@ -95,7 +98,8 @@ def apps(demo: DemoCluster, tmp_path: Path) -> Iterator[list[StreamsApp]]:
         made = []
         for number in range(2):
             brokers = demo.embedded.bootstrap_servers
-            app = StreamsApp(f"app {number}", tmp_path / f"app-{number}", brokers, (SOURCE, COUNTS))
+            name, folder = f"app {number}", tmp_path / f"app-{number}"
+            app = StreamsApp(name, folder, request.param, brokers, (SOURCE, COUNTS))
             closing.callback(app.kill)
             made.append(app)
         yield made

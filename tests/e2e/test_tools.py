@@ -19,7 +19,7 @@ from kafka import KafkaProducer
 from tests.e2e.real_cluster import Kind, RealCluster, running
 from tests.e2e.shared import Shared
 from tests.e2e.waiting import wait_for
-from tests.fixtures.kafka_tools import NEW, OLD, KafkaTools
+from tests.fixtures.kafka_tools import NEW, NEWEST, OLD, KafkaTools
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -54,6 +54,8 @@ def tools_at(version: str, place: str, *, slow: bool) -> Any:
 
 @pytest.fixture(
     params=[
+        tools_at(NEWEST, "gateway", slow=False),
+        tools_at(NEWEST, "broker", slow=True),
         tools_at(NEW, "gateway", slow=False),
         tools_at(NEW, "broker", slow=True),
         tools_at(OLD, "gateway", slow=True),
@@ -323,6 +325,11 @@ def groups(cluster: RealCluster, tools: KafkaTools, mark: str) -> None:
     assert name in ask(*reset, "--dry-run")
     assert name in ask(*reset, "--execute")
     assert group in ask("--list").split()
+    if tools.version == NEWEST:
+        listed = tools("kafka-groups", "--list")
+        assert re.search(rf"{group}\s+Classic", listed)
+    if tools.version != OLD:  # which has another name for --bootstrap-server there
+        assert f"{name}:1:0" in tools("kafka-get-offsets", "--topic", name)
     shown = ask("--describe", "--group", group)
     assert re.search(rf"{group}\s+{name}\s+1\s+0\s+0\s+0", shown)
     assert "Empty" in ask("--describe", "--group", group, "--state")
@@ -346,7 +353,7 @@ def the_rest(cluster: RealCluster, tools: KafkaTools, mark: str) -> None:
     folders = json.loads(tools("kafka-log-dirs", "--describe").splitlines()[-1])
     assert sorted(one["broker"] for one in folders["brokers"]) == [1, 2, 3, 1000]
     assert all(one["error"] is None for b in folders["brokers"] for one in b["logDirs"])
-    if tools.version == NEW:
+    if tools.version != OLD:
         tools("kafka-features", "describe")
         assert "TransactionalId" in tools("kafka-transactions", "list")
     else:
