@@ -27,6 +27,7 @@ from streaming.log.api import LogError, LogRecord, LogUnavailable
 from streaming.log.client_config import security_options
 from streaming.log.kafka_messages import make_message_classes
 from streaming.log.location import KafkaTopic
+from streaming.process.polling import polls
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ MESSAGE_BYTES_MIN = 16 * 1024 * 1024
 _MIN_INSYNC, _IN_SYNC = "min.insync.replicas", 2
 _ALTERED = "OK"  # what kafka-python says of a configuration that was not refused
 _ADMIN_TIMEOUT_MS = 10_000
+_LOOK_AGAIN_S = 0.1
 _FINAL = SaslAuthenticationFailedError
 
 
@@ -233,8 +235,7 @@ def create_topic(topic: KafkaTopic, replication_factor: int) -> None:
     try:
         with told_as_unavailable(topic):
             admin.create_topics({topic.name: wanted}, wait_for_metadata=True)
-            partition = admin.describe_topics([topic.name])[0]["partitions"][0]
-            if len(partition["replica_nodes"]) > _IN_SYNC:  # one may be away
+            if _replica_count(topic, admin) > _IN_SYNC:  # one may be away
                 _need_in_sync(topic, admin, configs)
     except LogUnavailable as error:
         if isinstance(error.__cause__, TopicAlreadyExistsError):
@@ -242,6 +243,19 @@ def create_topic(topic: KafkaTopic, replication_factor: int) -> None:
         raise
     finally:
         admin.close()
+
+
+def _replica_count(topic: KafkaTopic, admin: KafkaAdminClient) -> int:
+    """Return how many replicas a new topic has, once the broker that is asked knows it: another one
+    may have made it. Raises LogUnavailable.
+    """
+    for _ in polls(_ADMIN_TIMEOUT_MS / 1000, _LOOK_AGAIN_S):
+        if partitions := admin.describe_topics([topic.name])[0]["partitions"]:
+            return len(partitions[0]["replica_nodes"])
+    raise LogUnavailable(
+        f"{topic} was made, but no broker knew it {_ADMIN_TIMEOUT_MS // 1000} s later: whether two"
+        f" brokers have each record is not known, set {_MIN_INSYNC}"
+    )
 
 
 def _need_in_sync(topic: KafkaTopic, admin: KafkaAdminClient, configs: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from checkpoints.replay import Digest
 from streaming.cli import main
+from streaming.embedded.kafka_jars import DEFAULT_VERSION
 from streaming.log.api import LogUnavailable, NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.kafka_reader import KafkaLogReader
@@ -62,7 +63,7 @@ def cluster(
     tmp_path_factory: pytest.TempPathFactory, authority: Authority, issuer: TokenIssuer, kdc: Kdc
 ) -> Iterator[LogCluster]:
     folder = tmp_path_factory.mktemp("secured-log-cluster")
-    found = LogCluster(folder / "kafka", authority, issuer.keys_url, kdc)
+    found = LogCluster(folder / "kafka", authority, issuer.keys_url, kdc, version=DEFAULT_VERSION)
     found.format()
     found.start()
     yield found

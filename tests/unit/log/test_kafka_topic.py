@@ -38,6 +38,22 @@ def test_two_of_three_replicas_have_each_record(admin, replicas, altered):
     admin.close.assert_called_once()
 
 
+def test_a_broker_that_does_not_know_the_new_topic_yet_is_asked_again(admin):
+    known = admin.describe_topics.return_value
+    admin.describe_topics.side_effect = [[{"partitions": []}], [{"partitions": []}], known]
+    create_topic(TOPIC, -1)
+    assert admin.describe_topics.call_count == 3
+    admin.alter_configs.assert_called_once()
+
+
+def test_a_topic_that_no_broker_comes_to_know_is_told_of(admin, monkeypatch):
+    monkeypatch.setattr(kafka_topic, "_ADMIN_TIMEOUT_MS", 0)
+    admin.describe_topics.return_value = [{"partitions": []}]
+    with pytest.raises(LogUnavailable, match=r"was made, but .* set min\.insync\.replicas"):
+        create_topic(TOPIC, -1)
+    admin.close.assert_called_once()
+
+
 def test_a_broker_that_takes_back_what_is_not_named_keeps_what_the_topic_was_made_with(admin):
     create_topic(TOPIC, -1)
     made_with = admin.create_topics.call_args.args[0][TOPIC.name]["configs"]
