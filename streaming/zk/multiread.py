@@ -81,9 +81,8 @@ def read_many(session: ZkReader, paths: Sequence[str]) -> ZNodeColumns:
 
     500 paths per request and 10 requests in flight; fewer paths when znodes are large, so that a
     response stays near 1 MiB, and half as many after a lost connection. A server before 3.6 has no
-    multiRead (it says so once per session, and drops the connection): it gets one getData per path,
-    500 in flight. Each request sees one state of the
-    tree; different requests may see different ones. Raises RequestFailed (no read permission),
+    multiRead: it gets one getData per path, 500 in flight. Each request sees one state of the tree;
+    different requests may see different ones. Raises RequestFailed (no read permission),
     ZooKeeperUnreachable (no connection for a session timeout) and SessionLost.
     """
     data: list[bytes | None] = []
@@ -191,7 +190,7 @@ class _Pipeline(Generic[_Answer]):
             except RequestFailed as error:
                 if error.code != ZkErrorCode.UNIMPLEMENTED:
                     raise
-                self._session.lacks_multi_read = True  # such a server also drops the connection
+                self._session.lacks_multi_read = True  # another server than the session began with
 
     def _answers_one_by_one(self) -> Iterator[_Answer]:
         while self._taken < len(self._paths):
@@ -242,17 +241,17 @@ def _columns(data: list[bytes | None], stats: bytes) -> ZNodeColumns:
 
 
 def _read_one_by_one(session: ZkReader, paths: Sequence[str]) -> _Data:
-    answers = _all_answers(session, [GetData(session.chroot + path, None) for path in paths])
+    answers = _all_answers(session, paths, GetData)
     data = [None if answer is None else answer[0] for answer in answers]
     return data, b"".join(MISSING_STAT if a is None else pack_stat(*a[1]) for a in answers)
 
 
 def _children_one_by_one(session: ZkReader, paths: Sequence[str]) -> _Children:
-    return _all_answers(session, [GetChildren(session.chroot + path, None) for path in paths])
+    return _all_answers(session, paths, GetChildren)
 
 
-def _all_answers(session: ZkReader, requests: Sequence[Any]) -> list[Any]:
-    in_flight = [session.submit(request, request.path) for request in requests]
+def _all_answers(session: ZkReader, paths: Sequence[str], request: Callable[..., Any]) -> list[Any]:
+    in_flight = [session.submit(request(session.chroot + path, None), path) for path in paths]
     answers: list[Any] = []
     for pending in in_flight:
         try:

@@ -21,12 +21,14 @@ from streaming.zk.errors import (
     AuthenticationFailed,
     ConnectionLost,
     NodeMissing,
+    RequestFailed,
     SessionLost,
+    ZkErrorCode,
     ZooKeeperError,
     ZooKeeperUnreachable,
 )
 from streaming.zk.kazoo_client import ImpatientClient, ImpatientHandler, ReadingClient
-from streaming.zk.ops import OPEN_ACL, Acl
+from streaming.zk.ops import OPEN_ACL, Acl, ReadDataRequest
 from streaming.zk.pending import Pending
 from streaming.zk.sasl import sasl_options
 from streaming.zk.types import SessionState, WatchEvent, WatchKind, ZNode
@@ -75,7 +77,7 @@ class ZkReader:
         self.hosts = hosts
         self.session_timeout_ms = session_timeout_ms
         self.default_acl = default_acl
-        self.lacks_multi_read = False  # learnt from the server's first refusal
+        self.lacks_multi_read = False
         self._listeners: list[StateListener] = [] if on_state is None else [on_state]
         self._state = SessionState.LOST
         self._session_id: int | None = None
@@ -115,7 +117,8 @@ class ZkReader:
     def connect(self, timeout_ms: int = 15_000) -> None:
         """Open the session.
 
-        Raises ZooKeeperUnreachable after timeout_ms of trying, AuthenticationFailed.
+        Raises ZooKeeperUnreachable after timeout_ms of trying, AuthenticationFailed; errors of
+        reading when the connection does not last.
         """
         self._kazoo.start_async()
         if not self._held.wait(timeout_ms / 1000):
@@ -124,6 +127,25 @@ class ZkReader:
             if refused:
                 raise AuthenticationFailed(f"ZooKeeper at {self.hosts} refused the credentials")
             raise ZooKeeperUnreachable(self.hosts, timeout_ms)
+        try:
+            self._learn_multi_read()
+        except ZooKeeperError:
+            self.close()
+            raise
+
+    def _learn_multi_read(self) -> None:
+        """Find out whether the server knows multiRead, while nothing else is on its way: one before
+        3.6 refuses ahead of its answers to what came before, for which kazoo ends the session, and
+        hangs up (UnimplementedRequestProcessor).
+        """
+        nothing = ReadDataRequest((), self.chroot)
+        try:
+            self._read("/", lambda: self._sent(nothing))
+        except RequestFailed as error:
+            if error.code != ZkErrorCode.UNIMPLEMENTED:
+                raise
+            self.lacks_multi_read = True
+            self._read("/", lambda: self._kazoo.exists_async("/"))  # over another connection
 
     def close(self) -> None:
         """End the session: its ephemeral znodes go at once. Listeners hear nothing of it."""
@@ -180,9 +202,12 @@ class ZkReader:
 
     def submit(self, request: Any, path: str) -> Pending[Any]:
         """Send a request object as kazoo's connection knows them (type, serialize, deserialize)."""
+        return Pending(self, path, self._sent(request))
+
+    def _sent(self, request: Any) -> Any:
         answer = self._kazoo.handler.async_result()
         self._kazoo._call(request, answer)
-        return Pending(self, path, answer)
+        return answer
 
     def expect_data_events(self, paths: Sequence[str], watch: RawWatch) -> None:
         """Have a watch called when an event comes for the data of znodes; paths have the chroot.

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
+from streaming.embedded.kafka_jars import kafka_jars
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from tests.e2e.real_cluster import OURS, Kind, RealCluster, running
 from tests.e2e.shared import Shared
 from tests.e2e.test_tools import described, in_sync, plan
@@ -38,9 +41,15 @@ _KINDS = {
 }
 
 
+def old_cluster(folder: Path) -> AbstractContextManager[RealCluster]:
+    """Such brokers, with the ZooKeeper of 2.8, 3.5.9, which has no multiRead."""
+    zookeeper = EmbeddedZooKeeper(folder / "zookeeper", jars=kafka_jars(OLD))
+    return running(folder, _KINDS, spark=False, zookeeper=zookeeper)
+
+
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared[RealCluster]]:
-    with Shared(lambda: running(tmp_path_factory.mktemp("old"), _KINDS, spark=False)) as clusters:
+    with Shared(lambda: old_cluster(tmp_path_factory.mktemp("old"))) as clusters:
         yield clusters
 
 

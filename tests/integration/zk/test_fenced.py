@@ -8,12 +8,15 @@ import time
 import pytest
 from kazoo.security import make_acl
 
+from streaming.embedded.kafka_jars import kafka_jars
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import SessionLost
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
 from streaming.zk.ops import Create, Delete, SetData
+from streaming.zk.outcomes import OutcomeKind
 from streaming.zk.write_limits import WriteLimits
 from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
@@ -88,6 +91,29 @@ def test_all_of_them_conflicts(zk_session, writer):
     outcomes = writer.write([SetData(path, b"1", 7) for path in paths])
     assert set(kinds(outcomes)) == {"conflict"}
     assert {o.current.version for o in outcomes} == {0}
+
+
+def test_writes_are_judged_without_multiread_while_others_are_on_their_way(tmp_path):
+    """A server before 3.6 refuses a multiRead ahead of what it was asked before, and hangs up."""
+    jars = kafka_jars("2.8.2")  # brings ZooKeeper 3.5.9
+    states = []
+    with (
+        EmbeddedZooKeeper(tmp_path / "old", jars=jars) as server,
+        ZkSession(server.connect_string, SESSION_TIMEOUT_MS) as session,
+    ):
+        claim = claim_controller(session, 1000, steal=True)
+        writer = FencedWriter(session, claim.epoch_zk_version, WriteLimits())
+        paths = create_states(writer, 6_000)
+        session.add_state_listener(states.append)
+        changed = paths[100::600]
+        for path in changed:
+            session.set(path, b"changed")
+        outcomes = writer.write([SetData(path, b"1", 0) for path in paths])
+        conflicts = [one for one in outcomes if one.kind is OutcomeKind.CONFLICT]
+        assert {one.current.data for one in conflicts} == {b"changed"}
+        assert len(conflicts) == len(changed)
+        assert kinds(outcomes).count("written") == len(paths) - len(changed)
+    assert states == [], "the connection held"
 
 
 def test_repeating_a_call_is_recognised_whole_and_half_done(zk_session, writer):

@@ -195,9 +195,6 @@ def test_a_server_without_multiread(tmp_path, monkeypatch):
         EmbeddedZooKeeper(tmp_path / "old", jars=kafka_jars("2.8.2")) as server,
         watching(server.connect_string) as watched,
     ):
-        watched.read()
-        watched.reader.wait_until_held(WAIT_S)
-        assert watched.marks().reread_all, "it drops the connection when it is asked"
         before_the_watches(monkeypatch, lambda: watched.writer.set(PATHS[0], b"1"))
         assert watched.read()[0].data == b"0"
         assert watched.marked() == {PATHS[0]}
