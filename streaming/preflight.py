@@ -12,6 +12,7 @@ from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
 from streaming.log.client_config import security_options
 from streaming.log.location import topic_of
 from streaming.paths import DataDir
+from streaming.server_address import host_and_port
 
 _SOCKET_PATH_BYTES_MAX = 103 if sys.platform == "darwin" else 107
 """What the kernel takes as the path of a Unix socket (sun_path, less the byte that ends it)."""
@@ -113,9 +114,9 @@ def check_zookeeper(connect: str, timeout_ms: int) -> None:
     servers = connect.partition("/")[0].split(",")
     reasons = []
     for server in servers:
-        host, _, port = server.rpartition(":")
+        place = host_and_port(server)
         try:
-            with socket.create_connection((host, int(port)), timeout_ms / 1_000 / len(servers)):
+            with socket.create_connection(place, timeout_ms / 1_000 / len(servers)):
                 return
         except OSError as error:
             reasons.append(f"{server}: {error.strerror or error}")

@@ -12,6 +12,7 @@ from state.cluster.config import broker_ids
 from streaming.log.location import URL_FORM, URL_PATTERN
 from streaming.security.kerberos.names import name_rules
 from streaming.security.mapping_rules import mapping_rules
+from streaming.server_address import SERVERS_PATTERN, host_and_port
 
 
 def _all_different(names: str) -> str:
@@ -27,7 +28,7 @@ def _each_listener_once(pairs: str) -> str:
 
 def _with_ports_there_are(connect: str) -> str:
     hosts = connect.partition("/")[0]
-    if hosts and any(not 0 < int(host.rpartition(":")[2]) <= PORT_MAX for host in hosts.split(",")):
+    if hosts and any(not 0 < host_and_port(one)[1] <= PORT_MAX for one in hosts.split(",")):
         raise ValueError(f"{hosts} has a port that does not exist")
     return connect
 
@@ -84,9 +85,9 @@ Port = Annotated[int, Field(ge=0, le=PORT_MAX)]
 ConnectString = Annotated[
     str,
     Field(
-        pattern=r"^$|^[^\s,/:]+:[0-9]+(,[^\s,/:]+:[0-9]+)*(/[^\s,]*)?$",
+        pattern=rf"^$|^{SERVERS_PATTERN}(/[^\s,]*)?$",
         description="host:port[,host:port...][/chroot], one chroot for all hosts, ports from 1 to"
-        " 65535, or nothing",
+        " 65535, IPv6 addresses in brackets, or nothing",
     ),
     AfterValidator(_with_ports_there_are),
 ]

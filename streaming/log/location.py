@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streaming.errors import ConfigurationError
+from streaming.server_address import SERVERS_PATTERN
 
-URL_PATTERN = r"kafka://[^\s,/:]+:\d+(,[^\s,/:]+:\d+)*/[a-zA-Z0-9._-]{1,249}(\?config=/[^\s?]+)?"
+URL_PATTERN = rf"kafka://{SERVERS_PATTERN}/[a-zA-Z0-9._-]{{1,249}}(\?config=/[^\s?]+)?"
 URL_FORM = "kafka://host:port[,host:port...]/topic[?config=/path/of/client.properties]"
 _SCHEME = "kafka://"
 _CONFIG = "?config="

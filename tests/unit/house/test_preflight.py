@@ -7,6 +7,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,18 @@ def test_one_server_of_several_is_enough() -> None:
     with socket.create_server((HOST, 0)) as server, bound_but_deaf() as deaf:
         listening = server.getsockname()[1]
         check_zookeeper(f"{HOST}:{deaf.getsockname()[1]},{HOST}:{listening}/kafka", 10_000)
+
+
+def test_a_server_may_have_an_address_of_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: list[tuple[str, int]] = []
+
+    def connection(place: tuple[str, int], timeout_s: float) -> nullcontext[None]:
+        reached.append(place)
+        return nullcontext()
+
+    monkeypatch.setattr(socket, "create_connection", connection)
+    check_zookeeper("[::1]:2181,zk:2182/kafka", 1_000)
+    assert reached == [("::1", 2181)]
 
 
 def test_no_server_is_told_with_each_reason() -> None:

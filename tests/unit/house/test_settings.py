@@ -129,6 +129,11 @@ def test_variables_of_a_service_called_helmstream_are_left_alone() -> None:
     assert "HELMSTREAM_PORTS" in message_of(environment={"HELMSTREAM_PORTS": "9190"})
 
 
+def test_zookeeper_may_have_addresses_of_ipv6() -> None:
+    connect = "[::1]:2181,[fe80::1%eth0]:2182,zk3:2183/kafka"
+    assert load_settings((), [f"zookeeper.connect={connect}"], {}).zookeeper_connect == connect
+
+
 @pytest.mark.parametrize(
     ("override", "allowed"),
     [
@@ -158,6 +163,8 @@ def test_variables_of_a_service_called_helmstream_are_left_alone() -> None:
         ("mode=actve", "active, shadow, replay"),
         ("unclean.leader.election.enable=perhaps", "true, false"),
         ("zookeeper.connect=localhost", "host:port"),
+        ("zookeeper.connect=::1:2181", "IPv6 addresses in brackets"),
+        ("zookeeper.connect=[::1]:65536,[::1]:1", "ports from 1 to 65535"),
         ("embedded.kafka.version=4.0.0", "3.9"),
     ],
 )

@@ -21,6 +21,12 @@ def test_a_url_is_a_topic_and_everything_else_a_path():
     assert topic_of(URL) == log_location(URL)
 
 
+def test_an_address_of_ipv6_is_in_brackets():
+    url = "kafka://[::1]:9092,b:9093/events"
+    assert topic_of(url).bootstrap_servers == "[::1]:9092,b:9093"
+    assert load_settings((), [f"event.log.url={url}"], {}).event_log_url == url
+
+
 def test_a_url_may_name_the_properties_of_a_client():
     url = f"{URL}?config=/etc/kafka/client.properties"
     assert topic_of(url).config == "/etc/kafka/client.properties"
@@ -33,6 +39,7 @@ def test_a_url_may_name_the_properties_of_a_client():
     [
         *("kafka://a/t", "kafka://a:1", "kafka://a:1/", "kafka://a:1,/t", "kafka://a:1/t/u"),
         *("kafka://", "kafka://a:1/t?config=relative", "kafka://a:1/t?other=/x", "kafka://a:1/t?"),
+        *("kafka://::1:9092/t", "kafka://[::1]/t", "kafka://[::1:9092/t"),
     ],
 )
 def test_what_a_url_must_be(text):
