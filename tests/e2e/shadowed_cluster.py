@@ -29,8 +29,9 @@ ASK_MS = 120_000
 WINDOW_MS = 60_000  # a controller on a busy machine is late, not wrong
 _ELECTED = re.compile(
     r"\[(?P<time>[^]]+)\] INFO \[Controller id=\d+ epoch=\d+\] Changed partition (?P<partition>\S+)"
-    r" (?P<said>from \w+ to OnlinePartition with state .*) \(state\.change\.logger\)"
+    r" from \w+ (?P<said>to OnlinePartition with state .*) \(state\.change\.logger\)"
 )
+"""Where it came from is left out: a shutdown that is over within a look counts as a death."""
 _COUNTED = re.compile(r" (leaderEpoch|partitionEpoch)=\d+[,)]")
 """Several changes in one event are one write of ours (docs/differences.md)."""
 
