@@ -1,4 +1,4 @@
-"""Servers as settings and URLs name them: host:port, an IPv6 address in brackets."""
+"""Servers as settings, URLs and registrations name them: host:port, an IPv6 address in brackets."""
 
 from __future__ import annotations
 

@@ -16,13 +16,12 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
-from streaming.embedded.kafka_jars import kafka_jars
-from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from tests.e2e.real_cluster import OURS, Kind, RealCluster, running
 from tests.e2e.shared import Shared
 from tests.e2e.test_tools import described, in_sync, plan
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, OLD, KafkaTools
+from tests.fixtures.zookeeper import zookeeper_without_multiread
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -42,8 +41,8 @@ _KINDS = {
 
 
 def old_cluster(folder: Path) -> AbstractContextManager[RealCluster]:
-    """Such brokers, with the ZooKeeper of 2.8, 3.5.9, which has no multiRead."""
-    zookeeper = EmbeddedZooKeeper(folder / "zookeeper", jars=kafka_jars(OLD))
+    """Such brokers, with the ZooKeeper of their time."""
+    zookeeper = zookeeper_without_multiread(folder / "zookeeper")
     return running(folder, _KINDS, spark=False, zookeeper=zookeeper)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from state.json_values import int32, optional_text, text
+from streaming.server_address import host_and_port
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
 _PORT_MAX = 65_535
@@ -84,17 +85,16 @@ def _plain_endpoint(host: str, port: int) -> Endpoint:
 
 def _endpoint(written: str, protocols: Mapping[str, str]) -> Endpoint:
     listener, separator, address = written.partition("://")
-    host, colon, port = address.rpartition(":")
-    if not separator or not colon:
+    if not separator or ":" not in address:
         raise ValueError(f"endpoint {written!r} is not LISTENER://HOST:PORT")
-    host = host.removeprefix("[").removesuffix("]")  # an IPv6 address is written in brackets
+    host, port = host_and_port(address)
     protocol = protocols.get(listener, listener)
     if protocol not in SecurityProtocol.__members__:
         raise ValueError(f"security protocol {protocol!r} is not one of {[*SecurityProtocol]}")
     return Endpoint(
         listener=listener,
         host=host,
-        port=_port(int(port)),
+        port=_port(port),
         security_protocol=SecurityProtocol[protocol],
     )
 

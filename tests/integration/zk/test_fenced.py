@@ -8,8 +8,6 @@ import time
 import pytest
 from kazoo.security import make_acl
 
-from streaming.embedded.kafka_jars import kafka_jars
-from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import SessionLost
@@ -19,7 +17,7 @@ from streaming.zk.ops import Create, Delete, SetData
 from streaming.zk.outcomes import OutcomeKind
 from streaming.zk.write_limits import WriteLimits
 from tests.fixtures.waiting import WAIT_S, wait_for
-from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS, zookeeper_without_multiread
 
 
 @pytest.fixture
@@ -95,10 +93,9 @@ def test_all_of_them_conflicts(zk_session, writer):
 
 def test_writes_are_judged_without_multiread_while_others_are_on_their_way(tmp_path):
     """A server before 3.6 refuses a multiRead ahead of what it was asked before, and hangs up."""
-    jars = kafka_jars("2.8.2")  # brings ZooKeeper 3.5.9
     states = []
     with (
-        EmbeddedZooKeeper(tmp_path / "old", jars=jars) as server,
+        zookeeper_without_multiread(tmp_path / "old") as server,
         ZkSession(server.connect_string, SESSION_TIMEOUT_MS) as session,
     ):
         claim = claim_controller(session, 1000, steal=True)

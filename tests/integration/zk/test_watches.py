@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from streaming.embedded.kafka_jars import kafka_jars
-from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.zk import watches
 from streaming.zk.client import ZkSession
@@ -19,7 +17,7 @@ from streaming.zk.ops import Create, Delete, SetData
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import ZNode
 from tests.fixtures.waiting import WAIT_S
-from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS, zookeeper_without_multiread
 
 COUNT = 1_200
 PATHS = [f"/n/{i}" for i in range(COUNT)]
@@ -192,7 +190,7 @@ def test_after_a_lost_connection_all_is_to_be_read_again(zookeeper_server, monke
 
 def test_a_server_without_multiread(tmp_path, monkeypatch):
     with (
-        EmbeddedZooKeeper(tmp_path / "old", jars=kafka_jars("2.8.2")) as server,
+        zookeeper_without_multiread(tmp_path / "old") as server,
         watching(server.connect_string) as watched,
     ):
         before_the_watches(monkeypatch, lambda: watched.writer.set(PATHS[0], b"1"))

@@ -31,18 +31,23 @@ def _kathmandu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def tapped(
-    recording: Recording, capsys: pytest.CaptureFixture[str], *options: str
-) -> list[tuple[str, str]]:
-    """Return level and text of each line about the first partition of my-topic."""
-    recording.decide()
+def printed(recording: Recording, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
+    """Return the lines of all decisions."""
     capsys.readouterr()
     root = str(recording.folders.root)
     with pytest.raises(SystemExit) as left:
         main(["tap", "--state-changes", "--no-follow", "--data-dir", root, *options])
     assert left.value.code == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def tapped(
+    recording: Recording, capsys: pytest.CaptureFixture[str], *options: str
+) -> list[tuple[str, str]]:
+    """Return level and text of each line about the first partition of my-topic."""
+    recording.decide()
     found = []
-    for line in capsys.readouterr().out.splitlines():
+    for line in printed(recording, capsys, *options):
         head, text = line.split(f" {EPOCH} ")
         text, logger = text.rsplit(" ", 1)
         assert logger == "(state.change.logger)"
@@ -173,11 +178,7 @@ def test_what_cannot_be_opened_is_said_and_passed_over(
 ) -> None:
     recording.decide()
     recording.decided_as_it_is("change_partitions", b"HB\2" + bytes(9))
-    root = str(recording.folders.root)
-    with pytest.raises(SystemExit) as left:
-        main(["tap", "--state-changes", "--no-follow", "--data-dir", root])
-    assert left.value.code == 0
-    last = capsys.readouterr().out.splitlines()[-1]
+    last = printed(recording, capsys)[-1]
     assert "] WARN [Controller id=1000 epoch=1] change_partitions 99:0: " in last
 
 
