@@ -13,6 +13,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from streaming.embedded.ports import free_ports
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from tests.e2e.real_cluster import OURS, Kind, RealCluster, started
+from tests.e2e.securing import coordinated_here
 from tests.e2e.waiting import wait_for
 from tests.fixtures.plain_job import without_spark
 
@@ -82,6 +83,7 @@ def test_all_of_it_is_reached(cluster: RealCluster) -> None:
     assert {one["host"] for one in gateway.describe_cluster()["brokers"]} == {"::1"}
     gateway.close()
     wait_for("the topic", lambda: all(cluster.state(TOPIC, one) for one in range(3)))
+    wait_for("our coordination", lambda: coordinated_here(cluster, GROUP))
     producer = KafkaProducer(bootstrap_servers=servers, acks="all")
     for _ in range(RECORDS):
         producer.send(TOPIC, b"x")

@@ -119,7 +119,5 @@ def test_nothing_differs_that_is_not_explained(stage: ShadowedCluster) -> None:
         assert stage.agreed(kind), kind
     assert summary["summary"]["partitions"] == len(last)
     elected, ours = stage.elections_logged(marks), stage.elections_tapped()
+    # Moves are left out: a look may come when one is over that began at the look before.
     assert ours["t"] == elected["t"]
-    # The end of a move is one write of ours: who leaves the ISR has left with the election.
-    of_m = [[one.split(", isrWith")[0] for one in said["m"]] for said in (ours, elected)]
-    assert of_m[0] == of_m[1]
