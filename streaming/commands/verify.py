@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import orjson
@@ -12,8 +15,13 @@ from streaming.commands.options import ConfigFiles, Overrides, outside_settings
 from streaming.commands.output import table_console, table_of
 
 if TYPE_CHECKING:
-    from streaming.verification.differences import Difference, Value
+    from streaming.dual_writes import run as dual_writes
+    from streaming.dual_writes.knowledge import Difference as DualDifference
+    from streaming.settings import Settings
+    from streaming.verification.differences import Difference
     from streaming.verification.looks import Found
+
+_Row = Mapping[str, object]
 
 
 def verify(
@@ -22,6 +30,15 @@ def verify(
         str | None,
         typer.Option("--zookeeper", metavar="HOST:PORT", help="The cluster to look at."),
     ] = None,
+    metadata_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--metadata-log",
+            metavar="FOLDER",
+            help="While a cluster migrates: compare what a KRaft controller has in this folder,"
+            " instead of what brokers have.",
+        ),
+    ] = None,
     settle_s: Annotated[
         float,
         typer.Option(
@@ -29,7 +46,7 @@ def verify(
             metavar="SECONDS",
             min=0,
             help="For how long something has to differ; brokers hear of a change after ZooKeeper"
-            " has it.",
+            " has it, and ZooKeeper after a KRaft controller.",
         ),
     ] = 10,
     limit: Annotated[
@@ -48,25 +65,58 @@ def verify(
     compared.
     """
     from streaming.shadow.exit_codes import exit_code
-    from streaming.verification.run import run_verification
 
     settings = outside_settings(config, zookeeper, overrides)
-    found = run_verification(settings, settle_s)
-    if as_json:
-        _print_json(found)
+    if metadata_log is None:
+        told = _of_brokers(settings, settle_s)
     else:
-        _print_tables(table_console(), found, limit)
-    raise typer.Exit(exit_code(len(found.differences), found.gaps))
+        told = _of_quorum(settings, metadata_log, settle_s)
+    if as_json:
+        _print_json(told)
+    else:
+        _print_tables(table_console(), told, limit)
+    raise typer.Exit(exit_code(len(told.differences), told.gaps))
 
 
-def _print_json(found: Found) -> None:
-    brokers = [_counts(found, id_) for id_ in sorted(found.asked)]
-    summary = {"brokers": brokers, "differences": len(found.differences), "gaps": found.gaps}
-    for line in (*map(_fields, found.differences), {"summary": summary}):
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is printed: who was compared, and how much of what it has; what differs; what was not
+    compared.
+    """
+
+    who: str
+    compared: Sequence[_Row]
+    differences: Sequence[_Row]
+    gaps: Sequence[str]
+
+
+def _of_brokers(settings: Settings, settle_s: float) -> _Told:
+    from streaming.verification.run import run_verification
+
+    found = run_verification(settings, settle_s)
+    compared = [_counts(found, id_) for id_ in sorted(found.asked)]
+    return _Told("brokers", compared, list(map(_fields, found.differences)), found.gaps)
+
+
+def _of_quorum(settings: Settings, metadata_log: Path, settle_s: float) -> _Told:
+    from streaming.dual_writes.run import compare
+
+    found = compare(settings, metadata_log, settle_s)
+    compared = [_quorum_counts(found)]
+    return _Told("quorum", compared, list(map(_dual_fields, found.differences)), found.gaps)
+
+
+def _print_json(told: _Told) -> None:
+    summary = {
+        told.who: told.compared,
+        "differences": len(told.differences),
+        "gaps": told.gaps,
+    }
+    for line in (*told.differences, {"summary": summary}):
         typer.echo(orjson.dumps(line).decode())
 
 
-def _fields(one: Difference) -> dict[str, Value]:
+def _fields(one: Difference) -> _Row:
     return {
         "broker": one.subject.broker,
         "matter": one.subject.matter.value,
@@ -77,7 +127,29 @@ def _fields(one: Difference) -> dict[str, Value]:
     }
 
 
-def _counts(found: Found, id_: int) -> dict[str, int]:
+def _dual_fields(one: DualDifference) -> _Row:
+    from streaming.dual_writes.knowledge import shown
+
+    return {
+        "matter": one.subject.matter.value,
+        "name": one.subject.name,
+        "what": one.what,
+        "zookeeper": shown(one.zookeeper),
+        "quorum_has": shown(one.quorum),
+    }
+
+
+def _quorum_counts(found: dual_writes.Found) -> _Row:
+    return {
+        "offset": found.offset,
+        "topics": found.topics,
+        "partitions": found.partitions,
+        "others": found.others,
+        "differences": len(found.differences),
+    }
+
+
+def _counts(found: Found, id_: int) -> _Row:
     one = found.asked[id_]
     return {
         "broker": id_,
@@ -88,13 +160,13 @@ def _counts(found: Found, id_: int) -> dict[str, int]:
     }
 
 
-def _print_tables(console: Console, found: Found, limit: int) -> None:
-    console.print(table_of([_counts(found, id_) for id_ in sorted(found.asked)]))
-    shown = found.differences[: limit or None]
-    if shown:
+def _print_tables(console: Console, told: _Told, limit: int) -> None:
+    console.print(table_of(told.compared))
+    some = told.differences[: limit or None]
+    if some:
         console.print()
-        console.print(table_of([_fields(one) for one in shown]))
-    if rest := len(found.differences) - len(shown):
+        console.print(table_of(some))
+    if rest := len(told.differences) - len(some):
         console.print(f"and {rest} more (--limit 0)")
-    for gap in found.gaps:
+    for gap in told.gaps:
         console.print(f"not compared: {gap}", markup=False, soft_wrap=True)

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern
+from streaming.observers.acl_lists import acl_lists
+from streaming.security.acls import ANY, Acl, AclTable, Operation
 from streaming.settings import Settings
 from streaming.zk.errors import SessionLost, ZooKeeperError
 from streaming.zk.multiread import read_many
 from streaming.zk.opening import reader_of
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import SessionState, WatchEvent
-from streaming.zk.znodes.acls import (
-    ACL_CHANGES_PATHS,
-    ACL_PATHS,
-    ACL_ROOT,
-    parse_acls,
-    resource_type,
-)
+from streaming.zk.znodes.acls import ACL_CHANGES_PATHS, ACL_ROOT, parse_acls
 
 logger = logging.getLogger(__name__)
 
@@ -133,7 +128,7 @@ class ZkAcls:
                 except Exception:
                     self._unwatched.add(path)
                     raise
-        found = list(self._patterns(session))
+        found = list(acl_lists(session))
         lists = read_many(session, [path for path, _ in found]).data
         return AclTable(
             {
@@ -142,17 +137,6 @@ class ZkAcls:
                 if data is not None
             }
         )
-
-    def _patterns(self, session: ZkReader) -> Iterator[tuple[str, Pattern]]:
-        """Return the znodes that have a list, and what it is about."""
-        for root, prefixed in ACL_PATHS.items():
-            for kind in session.children(root) or ():
-                known = resource_type(kind)
-                if known is None:
-                    continue
-                folder = f"{root}/{kind}"
-                for name in session.children(folder) or ():
-                    yield f"{folder}/{name}", Pattern(known, name, prefixed)
 
 
 def _parsed(path: str, data: bytes) -> list[Acl]:

@@ -30,6 +30,11 @@ _PASSWORDS = (
 """What names of configurations end with that brokers encode (Kafka's type PASSWORD)."""
 
 
+def is_password(key: str) -> bool:
+    """Return whether a configuration is one that brokers encode."""
+    return key.endswith(_PASSWORDS)
+
+
 def config_findings(configs: Mapping[str, bytes]) -> Iterator[Finding]:
     """Yield what is found; configs: the data of each entity's znode by its path."""
     encoded = []
@@ -43,7 +48,7 @@ def config_findings(configs: Mapping[str, bytes]) -> Iterator[Finding]:
         if kind == _BROKERS:
             if name != DEFAULT_ENTITY and not name.isdecimal():
                 yield _stops(path, f"{name} is no broker")
-            if any(key.endswith(_PASSWORDS) for key in config):
+            if any(map(is_password, config)):
                 encoded.append(path)
         elif kind in _QUOTAS:
             yield from _quotas(path, config, has_credentials=not below)

@@ -7,21 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import orjson
 
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
-from streaming.migration.configs import KINDS, config_findings
+from streaming.migration.configs import config_findings
+from streaming.migration.entities import below, config_data, data_of
 from streaming.migration.findings import Finding, Weight
+from streaming.observers.acl_lists import acl_lists
 from streaming.zk.errors import RequestFailed
-from streaming.zk.multiread import children_many, read_many
 from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import (
-    CONFIG_PATH,
     MIGRATION_PATH,
     PRODUCER_ID_BLOCK_PATH,
     parse_producer_id_block,
 )
-from streaming.zk.znodes.acls import ACL_PATHS, parse_acls, resource_type
+from streaming.zk.znodes.acls import parse_acls
 from streaming.zk.znodes.delegation_tokens import TOKENS_PATH, parse_token
-
-_CLIENTS_OF_USERS = "clients"
 
 
 def znode_findings(session: ZkReader, gaps: list[str], *, begun: bool) -> Iterator[Finding]:
@@ -40,34 +38,31 @@ def znode_findings(session: ZkReader, gaps: list[str], *, begun: bool) -> Iterat
 
 
 def _configs(session: ZkReader) -> Iterator[Finding]:
-    folders = [f"{CONFIG_PATH}/{kind}" for kind in KINDS]
-    paths = _below(session, folders)
-    users = [path for path in paths if path.startswith(f"{CONFIG_PATH}/users/")]
-    paths += _below(session, [f"{path}/{_CLIENTS_OF_USERS}" for path in users])
-    yield from config_findings(_data(session, paths))
+    yield from config_findings(config_data(session))
 
 
 def _others(session: ZkReader) -> Iterator[Finding]:
     """Those that have to be readable, whatever they say."""
-    lists = [
-        f"{root}/{kind}"
-        for root in ACL_PATHS
-        for kind in session.children(root) or ()
-        if resource_type(kind) is not None
-    ]
     read: Mapping[Callable[[bytes], object], Sequence[str]] = {
-        parse_acls: _below(session, lists),
-        parse_token: _below(session, [TOKENS_PATH]),
+        parse_acls: [path for path, _ in acl_lists(session)],
+        parse_token: below(session, [TOKENS_PATH]),
         parse_producer_id_block: [PRODUCER_ID_BLOCK_PATH],
     }
     for parse, paths in read.items():
-        for path, data in _data(session, paths).items():
+        for path, data in data_of(session, paths).items():
             try:
                 if data:  # a znode that has only just been made has none
                     parse(data)
             except ValueError as error:
                 what, remedy = f"it cannot be read: {error}", "mend it, or delete it"
                 yield Finding(Weight.STOPS, path, what, remedy)
+    if read[parse_token]:
+        yield Finding(
+            Weight.TO_DO,
+            TOKENS_PATH,
+            f"there are {len(read[parse_token])} delegation tokens",
+            "give the KRaft controllers the brokers' delegation.token.secret.key",
+        )
 
 
 def _requests(session: ZkReader) -> Iterator[Finding]:
@@ -95,18 +90,3 @@ def _is_done(data: bytes) -> bool:
         return int(orjson.loads(data)["kraft_metadata_offset"]) >= 0
     except (ValueError, KeyError, TypeError):
         return True
-
-
-def _below(session: ZkReader, folders: Sequence[str]) -> list[str]:
-    """Return the paths of all znodes in some folders."""
-    found = children_many(session, folders)
-    return [
-        f"{folder}/{name}"
-        for folder, names in zip(folders, found, strict=True)
-        for name in sorted(names or ())
-    ]
-
-
-def _data(session: ZkReader, paths: Sequence[str]) -> dict[str, bytes]:
-    read = read_many(session, paths).data
-    return {path: data for path, data in zip(paths, read, strict=True) if data is not None}

@@ -40,9 +40,12 @@ _NO_LEADER_EPOCH = -1
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _TRANSACTIONAL = 0x10
 _CHECKSUM = struct.Struct(">I")
+_CHECKSUM_AT = 17
 _COVERED = struct.Struct(">hiqqqhii")  # attributes, last offset, times, producer, sequence, count
 
-_CONTROL_KEY = struct.Struct(">hh")  # version, type: 0 abort, 1 commit
+_CONTROL_KEY = struct.Struct(">hh")  # version, type: 0 abort, 1 commit, others of KRaft's logs
+_MARKERS = {0: False, 1: True}
+"""Whether they commit, by type."""
 _END_TXN_MARKER = struct.Struct(">hi")  # version, coordinator epoch
 
 LARGEST_BATCH_BYTES = 10 * 1024 * 1024
@@ -189,6 +192,12 @@ def spans(data: bytes) -> Iterator[BatchSpan]:
         start = end
 
 
+def is_intact(batch: bytes) -> bool:
+    """Return whether a batch has the checksum that it says."""
+    (checksum,) = _CHECKSUM.unpack_from(batch, _CHECKSUM_AT)
+    return bool(crc32c(batch[_CHECKSUM_AT + _CHECKSUM.size :]) == checksum)
+
+
 class Marker(NamedTuple):
     """What ends a transaction."""
 
@@ -254,7 +263,9 @@ def _read(span: BatchSpan, batch: DefaultRecordBatch) -> ReadBatch:
     )
 
 
-def _read_marker(record: BatchRecord) -> Marker:
+def _read_marker(record: BatchRecord) -> Marker | None:
     _, kind = _CONTROL_KEY.unpack_from(record.key)
+    if kind not in _MARKERS:
+        return None
     _, coordinator_epoch = _END_TXN_MARKER.unpack_from(record.value or b"")
-    return Marker(kind == 1, coordinator_epoch)
+    return Marker(_MARKERS[kind], coordinator_epoch)

@@ -41,12 +41,15 @@ class Leadership(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A topic: its id, None if it has none, and its partitions, None for one that never had a
-    leader: no broker was told of it. assigned: replicas by partition, as ZooKeeper has them.
+    leader: no broker was told of it. assigned: replicas by partition, as ZooKeeper has them, with
+    those that come and go.
     """
 
     topic_id: str | None
     partitions: Mapping[int, Leadership | None]
     assigned: Mapping[int, Sequence[int]] = field(default_factory=dict, compare=False)
+    adding: Mapping[int, Sequence[int]] = field(default_factory=dict, compare=False)
+    removing: Mapping[int, Sequence[int]] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,6 @@ def _with_states(
         state = Leadership(leader, leader_epoch, in_sync, replicas) if present else None
         held[name][partition] = state
     return {
-        name: Topic(topics[name].topic_id, of_topic, topics[name].replicas)
-        for name, of_topic in held.items()
+        name: Topic(topic.topic_id, held[name], topic.replicas, topic.adding, topic.removing)
+        for name, topic in topics.items()
     }

@@ -38,6 +38,7 @@ class _Field:
     nullable: bool
     is_array: bool
     inner: _Layout | None
+    holds_uuids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,8 @@ def _field_of(field: Any, version: int) -> _Field:
     # A tagged struct that is left out has no value at all.
     nullable = field.nullable_for_version_q(version) or is_struct
     nullable = nullable or field.type_str == _NULL_UUID_TYPE
-    return _Field(field.name, in_version, nullable, is_array, inner)
+    holds_uuids = field.type_str == f"[]{_NULL_UUID_TYPE}"
+    return _Field(field.name, in_version, nullable, is_array, inner, holds_uuids)
 
 
 def _to_message(body: Body, layout: _Layout, version: int) -> Any:
@@ -182,7 +184,8 @@ def _to_body(message: Any, layout: _Layout, path: str) -> Body:
                 else _to_body(value, field.inner, field.name)
             )
         elif isinstance(value, list):
-            if None in value:  # elements of Kafka's arrays are never nullable
+            # Elements of Kafka's arrays are never nullable, but the all-zero UUID is None.
+            if None in value and not field.holds_uuids:
                 raise MalformedFrame(f"null in {path}.{field.name}")
             # An absent field's default is one list shared by all messages.
             value = list(value)

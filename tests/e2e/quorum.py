@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from streaming.embedded.ports import LOOPBACK, free_ports
 from tests.fixtures.kraft_node import KRaftNode
@@ -29,8 +30,15 @@ class Quorum(KRaftNode):
             "listener.security.protocol.map": f"{LISTENERS},CONTROLLER:PLAINTEXT",
         }
 
-    def begin(self, connect: str, cluster_id: str) -> None:
-        """Start for the first time."""
+    @property
+    def metadata_log(self) -> Path:
+        """Where its metadata log is."""
+        return self.data_dir / "logs" / "__cluster_metadata-0"
+
+    def begin(
+        self, connect: str, cluster_id: str, more: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Start for the first time, with more configuration if some is given."""
         config = {
             "process.roles": "controller",
             "node.id": str(KRAFT),
@@ -39,7 +47,7 @@ class Quorum(KRaftNode):
             "zookeeper.connect": connect,
             "zookeeper.metadata.migration.enable": "true",
         }
-        self.format_for(cluster_id, {**config, **self.known_to_brokers})
+        self.format_for(cluster_id, {**config, **self.known_to_brokers, **more})
         self.launch()
 
     def logged(self, text: str) -> bool:

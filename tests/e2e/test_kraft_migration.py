@@ -15,9 +15,11 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from streaming.demo.cluster import BROKERS, PARTITIONS, TOPIC, DemoCluster
 from streaming.demo.steps import OURS, STORY
+from streaming.dual_writes.run import compare
 from streaming.embedded.broker import KafkaBroker
 from streaming.migration.findings import Weight
 from streaming.migration.run import look
+from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import role_command
@@ -47,6 +49,7 @@ ASK_S = 60
 STOP_S = 60.0
 TOLD_S = 60.0
 REFUSED_S = 120
+SETTLE_S = 2.0
 
 pytestmark = [
     pytest.mark.timeout(1200),
@@ -114,10 +117,15 @@ def roll(
         wait_for(f"all in sync behind broker {id_}", lambda: all_in_sync(demo))
 
 
+def at(demo: DemoCluster) -> Settings:
+    """Settings of commands that look at the cluster."""
+    given = [f"zookeeper.connect={demo.embedded.connect}", "inter.broker.listener.name=INTERNAL"]
+    return load_settings(overrides=given, environment={})
+
+
 def nothing_grave_is_found(demo: DemoCluster) -> bool:
     """Whether `helmstream migration` finds but what is to be done anyway, this node among it."""
-    given = [f"zookeeper.connect={demo.embedded.connect}", "inter.broker.listener.name=INTERNAL"]
-    found = look(load_settings(overrides=given, environment={}))
+    found = look(at(demo))
     assert not found.gaps
     nodes = {f"broker {id_}" for id_ in (*demo.embedded.brokers, OURS)}
     return {one.where for one in found.of(Weight.TO_DO)} == nodes and len(nodes) == len(
@@ -173,6 +181,10 @@ def test_a_migration_that_is_rolled_back(
     migrate(demo, session, quorum)
     create(demo, session, "from-kraft")
     assert not wait_until_none(lambda: told_otherwise(demo), TOLD_S)
+    written = compare(at(demo), quorum.metadata_log, SETTLE_S)
+    assert not written.gaps
+    assert not written.differences
+    assert written.topics == len(topics_of(session))
 
     refused = subprocess.run(
         role_command("run", demo.folders.root, demo.supervisor.config),

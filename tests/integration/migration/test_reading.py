@@ -10,7 +10,8 @@ from streaming.migration.reading import znode_findings
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import MIGRATION_PATH, PRODUCER_ID_BLOCK_PATH, config_bytes
 
-STOPS, CHANGES = Weight.STOPS, Weight.CHANGES
+STOPS, CHANGES, TO_DO = Weight
+TOKENS = (TO_DO, "/delegation_token/tokens")
 UNREADABLE = [
     "/config/topics/t",
     "/kafka-acl/Topic/a",
@@ -37,13 +38,13 @@ def test_nothing_is_found_where_nothing_is(zk_session: ZkSession) -> None:
     for path in UNREADABLE:
         put(zk_session, path)  # without data, as brokers create some
     put(zk_session, "/kafka-acl/Unheard/a", b"{")
-    assert not found(zk_session)
+    assert found(zk_session) == [TOKENS]
 
 
 def test_what_cannot_be_read(zk_session: ZkSession) -> None:
     for path in UNREADABLE:
         put(zk_session, path, b"{")
-    assert found(zk_session) == [(STOPS, path) for path in UNREADABLE]
+    assert found(zk_session) == [*((STOPS, path) for path in UNREADABLE), TOKENS]
 
 
 def test_quotas_of_all_kinds_of_entities_are_looked_at(zk_session: ZkSession) -> None:

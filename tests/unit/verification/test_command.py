@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import orjson
 import pytest
 
 from streaming.cli import main
+from streaming.dual_writes import run as dual_writes
+from streaming.dual_writes.knowledge import Difference as DualDifference
+from streaming.dual_writes.knowledge import Matter as DualMatter
+from streaming.dual_writes.knowledge import Subject as DualSubject
 from streaming.settings import Settings
 from streaming.shadow.exit_codes import DIVERGED, INCOMPLETE
 from streaming.verification import run
@@ -43,6 +48,46 @@ def verify(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         return int(ended.value.code or 0), capsys.readouterr().out
 
     return verify
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_quorum_is_compared_by_its_log(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    rate = DualDifference(DualSubject(DualMatter.CONFIG, "users/[a]"), "rate", 1.0, None)
+    renewers = DualDifference(DualSubject(DualMatter.DELEGATION_TOKEN, "x"), "by", ("a", "b"), None)
+    found = dual_writes.Found(42, 2, 9, 4, [rate, renewers], ["/unread"])
+    given: list[tuple[str, Path, float]] = []
+
+    def compared(settings: Settings, folder: Path, settle_s: float) -> dual_writes.Found:
+        given.append((settings.zookeeper_connect, folder, settle_s))
+        return found
+
+    monkeypatch.setattr(dual_writes, "compare", compared)
+    options = ["--json"] if as_json else ["--limit", "1"]
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", "--zookeeper", "zk:2181", "--metadata-log", "/kraft", *options])
+    assert given == [("zk:2181", Path("/kraft"), 10.0)]
+    assert ended.value.code == DIVERGED
+    lines = capsys.readouterr().out.splitlines()
+    if as_json:
+        first, second, summary = map(orjson.loads, lines)
+        assert first == {
+            "matter": "config",
+            "name": "users/[a]",
+            "what": "rate",
+            "zookeeper": 1.0,
+            "quorum_has": None,
+        }
+        assert second["zookeeper"] == ["a", "b"]
+        counts = {"offset": 42, "topics": 2, "partitions": 9, "others": 4, "differences": 2}
+        assert summary["summary"] == {"quorum": [counts], "differences": 2, "gaps": ["/unread"]}
+        return
+    assert lines[0].split() == ["offset", "topics", "partitions", "others", "differences"]
+    assert lines[1].split() == ["42", "2", "9", "4", "2"]
+    assert lines[3].split() == ["matter", "name", "what", "zookeeper", "quorum_has"]
+    assert lines[4].split() == ["config", "users/[a]", "rate", "1.0", "-"]
+    assert lines[5:] == ["and 1 more (--limit 0)", "not compared: /unread"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,224 @@
+"""What a real KRaft controller knows is what it wrote to ZooKeeper, as `helmstream verify
+--metadata-log` finds, and what is changed behind its back is found.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import (
+    ConfigResource,
+    ConfigResourceType,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+
+from streaming.dual_writes.knowledge import Matter, differences
+from streaming.dual_writes.quorum import MigrationState
+from streaming.dual_writes.run import Found, compare, read_quorum
+from streaming.embedded.broker import KafkaBroker
+from streaming.security.delegation_tokens import DelegationToken
+from streaming.security.scram import credential_of_password, credential_text
+from streaming.settings_loader import load_settings
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import (
+    CLUSTER_ID_PATH,
+    config_bytes,
+    entity_config_path,
+    parse_cluster_id,
+    parse_config,
+)
+from streaming.zk.znodes.delegation_tokens import token_bytes, token_path
+from tests.e2e.quorum import MIGRATED, Quorum
+from tests.e2e.waiting import WAIT_S, wait_for
+from tests.fixtures.kafka_tools import NEW, KafkaTools
+
+pytestmark = pytest.mark.timeout(600)
+
+ASK_MS = 60_000
+SETTLE_S = 1.0
+WRITES = "KRAFT_CONTROLLER_TO_BROKER_COMM to DUAL_WRITE state"
+OF_THE_QUORUM = {
+    "metadata.log.max.record.bytes.between.snapshots": "1",
+    "delegation.token.secret.key": "key",
+}
+CREDENTIAL = credential_text(credential_of_password("SCRAM-SHA-256", b"s" * 32, b"salt", 4096))
+TOKEN = DelegationToken("token", "User:alice", "User:bob", ("User:c", "User:a"), 1, 2**41, 2**42)
+ENTRIES = [
+    {"principal": "User:bob", "permissionType": kind, "operation": "Read", "host": "*"}
+    for kind in ("Allow", "Deny")
+]
+BEFORE = {
+    entity_config_path("users", "alice"): config_bytes(
+        {"SCRAM-SHA-256": CREDENTIAL, "producer_byte_rate": "1000"}
+    ),
+    entity_config_path("users", "<default>"): config_bytes({"request_percentage": "12.5"}),
+    entity_config_path("users", "a%40b/clients/<default>"): config_bytes(
+        {"consumer_byte_rate": "7"}
+    ),
+    entity_config_path("clients", "app"): config_bytes({"controller_mutation_rate": "3.5"}),
+    entity_config_path("ips", "10.0.0.1"): config_bytes({"connection_creation_rate": "5"}),
+    entity_config_path("brokers", "<default>"): config_bytes({"log.cleaner.threads": "2"}),
+    entity_config_path("brokers", "1"): config_bytes({"log.cleaner.threads": "3"}),
+    "/kafka-acl/Topic/t": orjson.dumps({"version": 1, "acls": ENTRIES}),
+    "/kafka-acl-extended/prefixed/Group/g-": orjson.dumps({"version": 1, "acls": ENTRIES[:1]}),
+    token_path(TOKEN.token_id): token_bytes(TOKEN),
+}
+"""What is in ZooKeeper beside topics before the migration."""
+
+
+@pytest.fixture
+def broker(zookeeper: str, tmp_path: Path) -> Iterator[KafkaBroker]:
+    with KafkaBroker(1, zookeeper, tmp_path / "broker") as broker:
+        yield broker
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Iterator[Quorum]:
+    node = Quorum(tmp_path / "kraft")
+    yield node
+    node.kill()
+
+
+@contextmanager
+def asking(broker: KafkaBroker) -> Iterator[Any]:
+    """An admin client at a broker."""
+    admin: Any = KafkaAdminClient(
+        bootstrap_servers=broker.bootstrap_server, request_timeout_ms=ASK_MS
+    )
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+def found_in(quorum: Quorum, zookeeper: str) -> Found:
+    settings = load_settings(overrides=[f"zookeeper.connect={zookeeper}"], environment={})
+    return compare(settings, quorum.metadata_log, SETTLE_S)
+
+
+def told(found: Found) -> list[tuple[Matter, str, str, object, object]]:
+    """What differs."""
+    return [
+        (*one.subject, one.what, str(one.zookeeper), str(one.quorum)) for one in found.differences
+    ]
+
+
+def check_agreement(quorum: Quorum, zookeeper: str) -> Found:
+    found = found_in(quorum, zookeeper)
+    assert not found.gaps
+    assert not told(found)
+    return found
+
+
+def fill(session: ZkSession, broker: KafkaBroker) -> None:
+    """Have something of everything that is migrated."""
+    for path, data in BEFORE.items():
+        session.ensure_path(path)
+        session.set(path, data)
+    with asking(broker) as admin:
+        new = {"num_partitions": 3, "configs": {"retention.ms": "86400000"}}
+        admin.create_topics({"t": new, "gone": new}, timeout_ms=ASK_MS)
+
+
+def migrate(session: ZkSession, broker: KafkaBroker, quorum: Quorum, zookeeper: str) -> None:
+    cluster_id = session.get(CLUSTER_ID_PATH)
+    assert cluster_id is not None
+    quorum.begin(zookeeper, parse_cluster_id(cluster_id.data), OF_THE_QUORUM)
+    wait_for("its log", lambda: any(quorum.metadata_log.glob("*.log")))
+    early = found_in(quorum, zookeeper)
+    assert early.gaps and not early.differences
+    assert broker.terminate()
+    broker.change_config({"zookeeper.metadata.migration.enable": "true", **quorum.known_to_brokers})
+    broker.start(WAIT_S)
+    wait_for("the migration", lambda: quorum.logged(MIGRATED))
+
+
+def use(broker: KafkaBroker, tools: KafkaTools) -> None:
+    """Change something of what the quorum writes to ZooKeeper."""
+    topic = ConfigResource(
+        ConfigResourceType.TOPIC, "t", {"retention.ms": ("DELETE", None), "segment.ms": "60000"}
+    )
+    with asking(broker) as admin:
+        admin.create_topics({"new": {"num_partitions": 2}}, timeout_ms=ASK_MS)
+        admin.create_partitions({"t": 5})
+        admin.delete_topics(["gone"], timeout_ms=ASK_MS)
+        admin.alter_configs([topic])
+        admin.alter_user_scram_credentials(
+            [
+                UserScramCredentialUpsertion("bob@x", ScramMechanism.SCRAM_SHA_512, "secret"),
+                UserScramCredentialDeletion("alice", ScramMechanism.SCRAM_SHA_256),
+            ]
+        )
+    changed = ["--alter", "--add-config", "consumer_byte_rate=2048"]
+    tools("kafka-configs", *changed, "--entity-type", "users", "--entity-name", "alice")
+
+
+def has_begun(quorum: Quorum, times: int) -> bool:
+    """Whether the quorum has begun to write what changes for so many times."""
+    return quorum.log_path.read_text(errors="replace").count(WRITES) == times
+
+
+def check_that_snapshots_say_the_same(quorum: Quorum, folder: Path) -> None:
+    """Whether the quorum's own snapshot, and what follows, is what the log from its start says."""
+    wait_for("a snapshot", lambda: any(quorum.metadata_log.glob("*.checkpoint")))
+    shutil.copytree(quorum.metadata_log, folder)
+    with_snapshot = read_quorum(folder)
+    for snapshot in folder.glob("*.checkpoint"):
+        snapshot.unlink()
+    whole = read_quorum(folder)
+    assert with_snapshot.offset >= whole.offset > 0
+    assert not list(differences(whole.known, with_snapshot.known))
+    assert whole.migration is with_snapshot.migration is MigrationState.MIGRATION
+
+
+def test_what_a_quorum_knows_and_wrote(
+    zookeeper: str, zk_session: ZkSession, broker: KafkaBroker, quorum: Quorum, tmp_path: Path
+) -> None:
+    fill(zk_session, broker)
+    migrate(zk_session, broker, quorum, zookeeper)
+    migrated = check_agreement(quorum, zookeeper)
+    assert (migrated.topics, migrated.partitions) == (2, 6)
+    assert migrated.others >= len(BEFORE) + 2
+
+    tools = KafkaTools(NEW, ["--bootstrap-server", broker.bootstrap_server], tmp_path)
+    use(broker, tools)
+    used = check_agreement(quorum, zookeeper)
+    assert (used.topics, used.partitions) == (2, 7)
+    assert used.offset > migrated.offset
+    check_agreement(quorum, zookeeper)
+    check_that_snapshots_say_the_same(quorum, tmp_path / "copy")
+
+    # Kafka 3.9.2 fails to write that a client has no quota any more, until a controller begins
+    # (KRaftMigrationZkWriter.handleClientQuotasDelta, handleClientQuotasSnapshot).
+    ended = ["--alter", "--delete-config", "controller_mutation_rate"]
+    tools("kafka-configs", *ended, "--entity-type", "clients", "--entity-name", "app")
+    unwritten = (Matter.CONFIG, "clients/app", "controller_mutation_rate", "3.5", "None")
+    assert told(found_in(quorum, zookeeper)) == [unwritten]
+    assert quorum.terminate(WAIT_S)
+    quorum.launch()
+    wait_for("the next controller", lambda: has_begun(quorum, times=2))
+    check_agreement(quorum, zookeeper)
+
+    path = entity_config_path("topics", "t")
+    held = zk_session.get(path)
+    assert held is not None
+    zk_session.set(path, config_bytes({**parse_config(held.data), "retention.ms": "1"}))
+    zk_session.set("/kafka-acl/Topic/t", b"{")
+    found = found_in(quorum, zookeeper)
+    read = (Matter.ACL, "Topic/t")
+    assert told(found) == [
+        (*read, "User:bob from * may not read", "None", "True"),
+        (*read, "User:bob from * may read", "None", "True"),
+        (Matter.CONFIG, "topics/t", "retention.ms", "1", "None"),
+    ]
+    (gap,) = found.gaps
+    assert "/kafka-acl/Topic/t" in gap
