@@ -10,10 +10,12 @@ import pytest
 from kafka import KafkaAdminClient
 
 from streaming.demo.cluster import DemoCluster
+from streaming.embedded.broker import KafkaBroker
 from streaming.log.kafka_messages import make_message_classes
 from streaming.zk.client import ZkSession
 from tests.e2e.demo_cluster import demo_cluster, take_control
 from tests.e2e.group_stage import Stage, staged
+from tests.e2e.quorum import Quorum
 from tests.e2e.shared import Shared
 from tests.e2e.telling import log_ends
 from tests.fixtures.plain_job import without_spark
@@ -29,6 +31,21 @@ def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DemoCluster
     """Arguments of DemoCluster beside its folder may come as the fixture's parameter."""
     with demo_cluster(tmp_path, **getattr(request, "param", {})) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def broker(zookeeper: str, tmp_path: Path) -> Iterator[KafkaBroker]:
+    """A broker that is its own controller."""
+    with KafkaBroker(1, zookeeper, tmp_path / "broker") as broker:
+        yield broker
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Iterator[Quorum]:
+    """A KRaft controller that has not begun."""
+    node = Quorum(tmp_path / "kraft")
+    yield node
+    node.kill()
 
 
 @pytest.hookimpl(wrapper=True)

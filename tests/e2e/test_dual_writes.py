@@ -75,19 +75,6 @@ BEFORE = {
 """What is in ZooKeeper beside topics before the migration."""
 
 
-@pytest.fixture
-def broker(zookeeper: str, tmp_path: Path) -> Iterator[KafkaBroker]:
-    with KafkaBroker(1, zookeeper, tmp_path / "broker") as broker:
-        yield broker
-
-
-@pytest.fixture
-def quorum(tmp_path: Path) -> Iterator[Quorum]:
-    node = Quorum(tmp_path / "kraft")
-    yield node
-    node.kill()
-
-
 @contextmanager
 def asking(broker: KafkaBroker) -> Iterator[Any]:
     """An admin client at a broker."""

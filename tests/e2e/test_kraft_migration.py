@@ -6,8 +6,7 @@ Everything that the KRaft controller reads was written by us, and by the brokers
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -56,13 +55,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.usefixtures("plain_job"),
 ]
-
-
-@pytest.fixture
-def quorum(tmp_path: Path) -> Iterator[Quorum]:
-    node = Quorum(tmp_path / "kraft")
-    yield node
-    node.kill()
 
 
 def ask(servers: list[str], work: Any) -> None:

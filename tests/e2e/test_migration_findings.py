@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from streaming.embedded.broker import KafkaBroker
@@ -33,19 +30,6 @@ QUOTA = entity_config_path("users", "alice")
 WAITS = f"Still waiting for ZK brokers [{GONE}] found in metadata to register with KRaft"
 NO_NUMBER = "Unexpected client quota configuration value"
 STOPS, TO_DO = Weight.STOPS, Weight.TO_DO
-
-
-@pytest.fixture
-def broker(zookeeper: str, tmp_path: Path) -> Iterator[KafkaBroker]:
-    with KafkaBroker(1, zookeeper, tmp_path / "broker") as broker:
-        yield broker
-
-
-@pytest.fixture
-def quorum(tmp_path: Path) -> Iterator[Quorum]:
-    node = Quorum(tmp_path / "kraft")
-    yield node
-    node.kill()
 
 
 def found_at(zookeeper: str) -> Found:
