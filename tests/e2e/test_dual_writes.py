@@ -14,8 +14,14 @@ import orjson
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
     ConfigResource,
     ConfigResourceType,
+    ResourcePattern,
+    ResourceType,
     ScramMechanism,
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
@@ -49,6 +55,13 @@ WRITES = "KRAFT_CONTROLLER_TO_BROKER_COMM to DUAL_WRITE state"
 OF_THE_QUORUM = {
     "metadata.log.max.record.bytes.between.snapshots": "1",
     "delegation.token.secret.key": "key",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+OF_THE_BROKER = {
+    "zookeeper.metadata.migration.enable": "true",
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    "super.users": "User:ANONYMOUS",
 }
 CREDENTIAL = credential_text(credential_of_password("SCRAM-SHA-256", b"s" * 32, b"salt", 4096))
 TOKEN = DelegationToken("token", "User:alice", "User:bob", ("User:c", "User:a"), 1, 2**41, 2**42)
@@ -124,9 +137,20 @@ def migrate(session: ZkSession, broker: KafkaBroker, quorum: Quorum, zookeeper: 
     early = found_in(quorum, zookeeper)
     assert early.gaps and not early.differences
     assert broker.terminate()
-    broker.change_config({"zookeeper.metadata.migration.enable": "true", **quorum.known_to_brokers})
+    broker.change_config({**OF_THE_BROKER, **quorum.known_to_brokers})
     broker.start(WAIT_S)
     wait_for("the migration", lambda: quorum.logged(MIGRATED))
+
+
+def acl(name: str, operation: str = "READ", kind: ResourceType = ResourceType.TOPIC) -> Any:
+    pattern = ACLResourcePatternType.PREFIXED if name.endswith("-") else None
+    return ACL(
+        "User:carol",
+        "*",
+        ACLOperation[operation],
+        ACLPermissionType.ALLOW,
+        ResourcePattern(kind, name, pattern or ACLResourcePatternType.LITERAL),
+    )
 
 
 def use(broker: KafkaBroker, tools: KafkaTools) -> None:
@@ -139,6 +163,9 @@ def use(broker: KafkaBroker, tools: KafkaTools) -> None:
         admin.create_partitions({"t": 5})
         admin.delete_topics(["gone"], timeout_ms=ASK_MS)
         admin.alter_configs([topic])
+        of_groups = [acl("g-", name, ResourceType.GROUP) for name in ("READ", "DESCRIBE")]
+        admin.create_acls([acl("t", "WRITE"), acl("u"), *of_groups])
+        admin.delete_acls(of_groups[1:])
         admin.alter_user_scram_credentials(
             [
                 UserScramCredentialUpsertion("bob@x", ScramMechanism.SCRAM_SHA_512, "secret"),
@@ -199,13 +226,11 @@ def test_what_a_quorum_knows_and_wrote(
     held = zk_session.get(path)
     assert held is not None
     zk_session.set(path, config_bytes({**parse_config(held.data), "retention.ms": "1"}))
-    zk_session.set("/kafka-acl/Topic/t", b"{")
+    zk_session.set("/kafka-acl/Topic/u", b"{")
     found = found_in(quorum, zookeeper)
-    read = (Matter.ACL, "Topic/t")
     assert told(found) == [
-        (*read, "User:bob from * may not read", "None", "True"),
-        (*read, "User:bob from * may read", "None", "True"),
+        (Matter.ACL, "Topic/u", "User:carol from * may read", "None", "True"),
         (Matter.CONFIG, "topics/t", "retention.ms", "1", "None"),
     ]
     (gap,) = found.gaps
-    assert "/kafka-acl/Topic/t" in gap
+    assert "/kafka-acl/Topic/u" in gap
