@@ -51,4 +51,7 @@ class Quorum(KRaftNode):
         self.launch()
 
     def logged(self, text: str) -> bool:
-        return text in self.log_path.read_text(errors="replace")
+        return text in self.log_text()
+
+    def log_text(self) -> str:
+        return self.log_path.read_text(errors="replace")

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -53,11 +54,11 @@ ASK_MS = 60_000
 SETTLE_S = 1.0
 WRITES = "KRAFT_CONTROLLER_TO_BROKER_COMM to DUAL_WRITE state"
 OF_THE_QUORUM = {
-    "metadata.log.max.record.bytes.between.snapshots": "1",
     "delegation.token.secret.key": "key",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
+SMALL_SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": "1"}
 OF_THE_BROKER = {
     "zookeeper.metadata.migration.enable": "true",
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
@@ -129,10 +130,17 @@ def fill(session: ZkSession, broker: KafkaBroker) -> None:
         admin.create_topics({"t": new, "gone": new}, timeout_ms=ASK_MS)
 
 
-def migrate(session: ZkSession, broker: KafkaBroker, quorum: Quorum, zookeeper: str) -> None:
+def migrate(
+    session: ZkSession,
+    broker: KafkaBroker,
+    quorum: Quorum,
+    zookeeper: str,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Migrate the cluster to a quorum that may have more configuration."""
     cluster_id = session.get(CLUSTER_ID_PATH)
     assert cluster_id is not None
-    quorum.begin(zookeeper, parse_cluster_id(cluster_id.data), OF_THE_QUORUM)
+    quorum.begin(zookeeper, parse_cluster_id(cluster_id.data), {**OF_THE_QUORUM, **more})
     wait_for("its log", lambda: any(quorum.metadata_log.glob("*.log")))
     early = found_in(quorum, zookeeper)
     assert early.gaps and not early.differences
@@ -176,9 +184,11 @@ def use(broker: KafkaBroker, tools: KafkaTools) -> None:
     tools("kafka-configs", *changed, "--entity-type", "users", "--entity-name", "alice")
 
 
-def has_begun(quorum: Quorum, times: int) -> bool:
-    """Whether the quorum has begun to write what changes for so many times."""
-    return quorum.log_path.read_text(errors="replace").count(WRITES) == times
+def begin_again(quorum: Quorum) -> None:
+    """Have the next controller of the quorum write what it finds otherwise."""
+    assert quorum.terminate(WAIT_S)
+    quorum.launch()
+    wait_for("the next controller", lambda: quorum.log_text().count(WRITES) == 2)
 
 
 def check_that_snapshots_say_the_same(quorum: Quorum, folder: Path) -> None:
@@ -198,7 +208,7 @@ def test_what_a_quorum_knows_and_wrote(
     zookeeper: str, zk_session: ZkSession, broker: KafkaBroker, quorum: Quorum, tmp_path: Path
 ) -> None:
     fill(zk_session, broker)
-    migrate(zk_session, broker, quorum, zookeeper)
+    migrate(zk_session, broker, quorum, zookeeper, SMALL_SNAPSHOTS)
     migrated = check_agreement(quorum, zookeeper)
     assert (migrated.topics, migrated.partitions) == (2, 6)
     assert migrated.others >= len(BEFORE) + 2
@@ -217,9 +227,7 @@ def test_what_a_quorum_knows_and_wrote(
     tools("kafka-configs", *ended, "--entity-type", "clients", "--entity-name", "app")
     unwritten = (Matter.CONFIG, "clients/app", "controller_mutation_rate", "3.5", "None")
     assert told(found_in(quorum, zookeeper)) == [unwritten]
-    assert quorum.terminate(WAIT_S)
-    quorum.launch()
-    wait_for("the next controller", lambda: has_begun(quorum, times=2))
+    begin_again(quorum)
     check_agreement(quorum, zookeeper)
 
     path = entity_config_path("topics", "t")
@@ -234,3 +242,19 @@ def test_what_a_quorum_knows_and_wrote(
     ]
     (gap,) = found.gaps
     assert "/kafka-acl/Topic/u" in gap
+
+
+def test_configurations_that_a_quorum_brings_back(
+    zookeeper: str, zk_session: ZkSession, broker: KafkaBroker, quorum: Quorum
+) -> None:
+    """A controller that loads its log takes up the configurations of topics that are deleted in
+    what it loads (ConfigurationsDelta.replay), and writes them to ZooKeeper.
+    """
+    fill(zk_session, broker)
+    migrate(zk_session, broker, quorum, zookeeper)
+    with asking(broker) as admin:
+        admin.delete_topics(["gone"], timeout_ms=ASK_MS)
+    check_agreement(quorum, zookeeper)
+    begin_again(quorum)
+    brought_back = (Matter.CONFIG, "topics/gone", "retention.ms", "86400000", "None")
+    assert told(found_in(quorum, zookeeper)) == [brought_back]
