@@ -7,7 +7,7 @@ import ssl
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, ConnectionDropped
+from kazoo.exceptions import AuthFailedError, ConnectionDropped, UnimplementedError
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 
@@ -16,11 +16,16 @@ from streaming.keyfiles.renewed import RenewedContext
 from streaming.tickets.jgss import GssFailed
 from streaming.zk.errors import WriteRefused
 from streaming.zk.host_addresses import Address, HostAddresses
+from streaming.zk.ops import ReadDataRequest
 
 _READS = frozenset({-11, 3, 4, 6, 8, 9, 12, 22, 100, 101, 102})
 """Request types that change no znode (org.apache.zookeeper.ZooDefs.OpCode): closeSession, exists,
 getData, getACL, getChildren, sync, getChildren2, multiRead, auth, setWatches, sasl.
 """
+
+
+_PROBE_XID = -9
+"""None that kazoo or ZooKeeper gives to anything."""
 
 
 class ImpatientHandler(SequentialThreadingHandler):
@@ -75,6 +80,10 @@ class _ImpatientConnection(ConnectionHandler):
     was not ZooKeeper that refused.
 
     Names are resolved within that bound too, once they were before.
+
+    Whether the server knows multiRead is asked before anything else is on its way: one before 3.6
+    refuses ahead of its answers to what came before, for which kazoo ends the session, and hangs
+    up (UnimplementedRequestProcessor).
     """
 
     _was_known = False
@@ -91,6 +100,16 @@ class _ImpatientConnection(ConnectionHandler):
         if self.client.randomize_hosts:
             random.shuffle(found)
         return found
+
+    def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
+        read_timeout_ms, connect_timeout_ms = super()._connect(host, hostip, port)
+        if not self.client.lacks_multi_read:
+            try:
+                self._invoke(connect_timeout_ms / 1000, ReadDataRequest((), ""), _PROBE_XID)
+            except UnimplementedError as error:
+                self.client.lacks_multi_read = True
+                raise ConnectionDropped(f"{host}:{port} does not know multiRead") from error
+        return read_timeout_ms, connect_timeout_ms
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         return super()._invoke(self._bounded(timeout), request, xid)
@@ -113,7 +132,12 @@ class _ImpatientConnection(ConnectionHandler):
 
 
 class ImpatientClient(KazooClient):
-    """kazoo's client with such a connection; its handler must be an ImpatientHandler."""
+    """kazoo's client with such a connection; its handler must be an ImpatientHandler.
+
+    lacks_multi_read: whether one of the servers it was connected with does not know multiRead.
+    """
+
+    lacks_multi_read = False
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

@@ -190,7 +190,7 @@ class _Pipeline(Generic[_Answer]):
             except RequestFailed as error:
                 if error.code != ZkErrorCode.UNIMPLEMENTED:
                     raise
-                self._session.lacks_multi_read = True  # another server than the session began with
+                self._session.lacks_multi_read = True  # this one was connected with meanwhile
 
     def _answers_one_by_one(self) -> Iterator[_Answer]:
         while self._taken < len(self._paths):

@@ -21,14 +21,12 @@ from streaming.zk.errors import (
     AuthenticationFailed,
     ConnectionLost,
     NodeMissing,
-    RequestFailed,
     SessionLost,
-    ZkErrorCode,
     ZooKeeperError,
     ZooKeeperUnreachable,
 )
 from streaming.zk.kazoo_client import ImpatientClient, ImpatientHandler, ReadingClient
-from streaming.zk.ops import OPEN_ACL, Acl, ReadDataRequest
+from streaming.zk.ops import OPEN_ACL, Acl
 from streaming.zk.pending import Pending
 from streaming.zk.sasl import sasl_options
 from streaming.zk.types import SessionState, WatchEvent, WatchKind, ZNode
@@ -77,7 +75,6 @@ class ZkReader:
         self.hosts = hosts
         self.session_timeout_ms = session_timeout_ms
         self.default_acl = default_acl
-        self.lacks_multi_read = False
         self._listeners: list[StateListener] = [] if on_state is None else [on_state]
         self._state = SessionState.LOST
         self._session_id: int | None = None
@@ -105,6 +102,15 @@ class ZkReader:
         return self._session_id
 
     @property
+    def lacks_multi_read(self) -> bool:
+        """Whether one of the servers does not know multiRead, which came with ZooKeeper 3.6."""
+        return bool(self._kazoo.lacks_multi_read)
+
+    @lacks_multi_read.setter
+    def lacks_multi_read(self, lacks: bool) -> None:
+        self._kazoo.lacks_multi_read = lacks
+
+    @property
     def was_refused(self) -> bool:
         """Whether ZooKeeper refused the credentials; that is for good."""
         return bool(self._kazoo.client_state == KeeperState.AUTH_FAILED)
@@ -128,24 +134,11 @@ class ZkReader:
                 raise AuthenticationFailed(f"ZooKeeper at {self.hosts} refused the credentials")
             raise ZooKeeperUnreachable(self.hosts, timeout_ms)
         try:
-            self._learn_multi_read()
+            # An answer: the first server of a session may be one that hangs up once.
+            self._read("/", lambda: self._kazoo.exists_async("/"))
         except ZooKeeperError:
             self.close()
             raise
-
-    def _learn_multi_read(self) -> None:
-        """Find out whether the server knows multiRead, while nothing else is on its way: one before
-        3.6 refuses ahead of its answers to what came before, for which kazoo ends the session, and
-        hangs up (UnimplementedRequestProcessor).
-        """
-        nothing = ReadDataRequest((), self.chroot)
-        try:
-            self._read("/", lambda: self._sent(nothing))
-        except RequestFailed as error:
-            if error.code != ZkErrorCode.UNIMPLEMENTED:
-                raise
-            self.lacks_multi_read = True
-            self._read("/", lambda: self._kazoo.exists_async("/"))  # over another connection
 
     def close(self) -> None:
         """End the session: its ephemeral znodes go at once. Listeners hear nothing of it."""

@@ -8,6 +8,7 @@ import time
 import pytest
 from kazoo.security import make_acl
 
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import SessionLost
@@ -93,23 +94,42 @@ def test_all_of_them_conflicts(zk_session, writer):
 
 def test_writes_are_judged_without_multiread_while_others_are_on_their_way(tmp_path):
     """A server before 3.6 refuses a multiRead ahead of what it was asked before, and hangs up."""
-    states = []
     with (
         zookeeper_without_multiread(tmp_path / "old") as server,
         ZkSession(server.connect_string, SESSION_TIMEOUT_MS) as session,
     ):
         claim = claim_controller(session, 1000, steal=True)
         writer = FencedWriter(session, claim.epoch_zk_version, WriteLimits())
-        paths = create_states(writer, 6_000)
-        session.add_state_listener(states.append)
-        changed = paths[100::600]
-        for path in changed:
-            session.set(path, b"changed")
-        outcomes = writer.write([SetData(path, b"1", 0) for path in paths])
-        conflicts = [one for one in outcomes if one.kind is OutcomeKind.CONFLICT]
-        assert {one.current.data for one in conflicts} == {b"changed"}
-        assert len(conflicts) == len(changed)
-        assert kinds(outcomes).count("written") == len(paths) - len(changed)
+        check_conflicts(session, writer, create_states(writer, 6_000))
+
+
+def test_a_session_that_moves_to_a_server_without_multiread(tmp_path):
+    """As while the servers of an ensemble are upgraded, or the upgrade is taken back."""
+    new = EmbeddedZooKeeper(tmp_path / "one")
+    old = zookeeper_without_multiread(tmp_path / "one", port=new.port)
+    with new, ZkSession(new.connect_string, SESSION_TIMEOUT_MS) as session:
+        claim = claim_controller(session, 1000, steal=True)
+        writer = FencedWriter(session, claim.epoch_zk_version, WriteLimits())
+        paths, session_id = create_states(writer, 6_000), session.session_id
+        new.stop()
+        with old:
+            session.sync()
+            check_conflicts(session, writer, paths)
+            assert session.session_id == session_id
+
+
+def check_conflicts(session, writer, paths):
+    """Have somebody else change some of many znodes that are written at once."""
+    states = []
+    session.add_state_listener(states.append)
+    changed = paths[100::600]
+    for path in changed:
+        session.set(path, b"changed")
+    outcomes = writer.write([SetData(path, b"1", 0) for path in paths])
+    conflicts = [one for one in outcomes if one.kind is OutcomeKind.CONFLICT]
+    assert {one.current.data for one in conflicts} == {b"changed"}
+    assert len(conflicts) == len(changed)
+    assert kinds(outcomes).count("written") == len(paths) - len(changed)
     assert states == [], "the connection held"
 
 

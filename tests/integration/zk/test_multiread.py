@@ -81,7 +81,7 @@ def test_a_server_without_multiread(tmp_path):
     ):
         fill(session, 1_200)
         check(session, 1_200)
-        session.lacks_multi_read = False  # as of a session that began with another server
+        session.lacks_multi_read = False  # as if another server had answered just now
         check(session, 1_200)
     assert "zookeeper.version=3.5.9" in server.log_path.read_text()
 
