@@ -90,6 +90,11 @@ class Known:
         """How many there are."""
         return sum(len(topic.partitions) for topic in self.topics.values())
 
+    @property
+    def others(self) -> int:
+        """Of how much else something is known."""
+        return sum(map(bool, self.facts.values()))
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:

@@ -31,7 +31,8 @@ _DOES_NOT_WRITE = {
 @dataclass(slots=True)
 class Found:
     """What was found by the last look: what was compared, what differs, and what could not be
-    compared. offset: the one after the last record of the quorum's log.
+    compared. offset: the one after the last record of the quorum's log. others: configurations,
+    access control lists, tokens and the like.
     """
 
     offset: int = 0
@@ -92,7 +93,7 @@ def settled(
             return Found(theirs.offset, gaps=[f"the quorum does not write to ZooKeeper: {why}"])
         ours = zookeeper()
         known = theirs.known
-        found = Found(theirs.offset, len(known.topics), known.partitions, len(known.facts))
+        found = Found(theirs.offset, len(known.topics), known.partitions, known.others)
         found.gaps += ours.gaps
         now = list(differences(ours.known, known, ours.left_out))
         found.differences = [one for one in now if _is_same(one, before)]

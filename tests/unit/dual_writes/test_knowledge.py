@@ -41,6 +41,7 @@ def test_nothing_differs() -> None:
         for _ in range(2)
     )
     one.facts[TOKEN] = {}
+    assert (one.partitions, one.others) == (2, 1)
     assert not told(one, other)
     assert not told(other, one)
 
