@@ -44,8 +44,13 @@ _RESOURCES = dict(
 )
 """By the code that the protocol has for them (org.apache.kafka.common.resource.ResourceType)."""
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-_CONFIGURED = {ConfigResourceType.TOPIC: "topics", ConfigResourceType.BROKER: "brokers"}
-"""What ZooKeeper has configurations of, beside quotas; KRaft also has those of others."""
+_CONFIGURED: Mapping[int, str] = {
+    ConfigResourceType.TOPIC: "topics",
+    ConfigResourceType.BROKER: "brokers",
+    ConfigResourceType.CLIENT_METRICS: "client-metrics",
+    ConfigResourceType.GROUP: "groups",
+}
+"""What there are configurations of, beside quotas; of the last two only in KRaft."""
 
 
 class MigrationState(IntEnum):
@@ -152,10 +157,8 @@ class QuorumKnowledge:
             self.known.facts[subject][what] = value
 
     def _config(self, body: Body) -> None:
-        kind = _CONFIGURED.get(body["resource_type"])
-        if kind is None:
-            return
         key, value = body["name"], body["value"]
+        kind = _CONFIGURED[body["resource_type"]]
         subject = config_subject(kind, body["resource_name"] or DEFAULT_ENTITY)
         self._put(subject, key, HIDDEN if value is not None and is_password(key) else value)
 

@@ -87,6 +87,13 @@ BEFORE = {
     token_path(TOKEN.token_id): token_bytes(TOKEN),
 }
 """What is in ZooKeeper beside topics before the migration."""
+IN_KRAFT_MODE = {
+    "process.roles": "broker",
+    "node.id": "1",
+    "zookeeper.connect": "",
+    "zookeeper.metadata.migration.enable": "false",
+    "authorizer.class.name": OF_THE_QUORUM["authorizer.class.name"],
+}
 
 
 @contextmanager
@@ -258,3 +265,33 @@ def test_configurations_that_a_quorum_brings_back(
     begin_again(quorum)
     brought_back = (Matter.CONFIG, "topics/gone", "retention.ms", "86400000", "None")
     assert told(found_in(quorum, zookeeper)) == [brought_back]
+
+
+def test_configurations_at_which_a_quorum_ceases_to_write(
+    zookeeper: str, zk_session: ZkSession, broker: KafkaBroker, quorum: Quorum
+) -> None:
+    """A controller that begins writes but topics where there are any of clients' metrics, which
+    brokers in KRaft mode take (KRaftMigrationZkWriter.handleConfigsSnapshot).
+    """
+
+    def metrics(value: object) -> ConfigResource:
+        return ConfigResource(ConfigResourceType.CLIENT_METRICS, "m", {"interval.ms": value})
+
+    migrate(zk_session, broker, quorum, zookeeper)
+    assert broker.terminate()
+    broker.change_config(IN_KRAFT_MODE)
+    broker.start(WAIT_S)
+    unwritten = (Matter.CONFIG, "client-metrics/m", "interval.ms", "None", "1000")
+    with asking(broker) as admin:
+        admin.alter_configs([metrics("1000")], raise_on_unknown=False)
+        assert told(found_in(quorum, zookeeper)) == [unwritten]
+        assert quorum.terminate(WAIT_S)
+        quorum.launch()
+        wait_for("the fault", lambda: "Unknown config resource type" in quorum.log_text())
+        admin.create_topics({"new": {"configs": {"retention.ms": "5"}}}, timeout_ms=ASK_MS)
+        missing = (Matter.CONFIG, "topics/new", "retention.ms", "None", "5")
+        found = told(found_in(quorum, zookeeper))
+        assert [one for one in found if one[0] is Matter.CONFIG] == [unwritten, missing]
+        admin.alter_configs([metrics(("DELETE", None))], raise_on_unknown=False)
+    wait_for("it to write", lambda: quorum.log_text().count(WRITES) == 2)
+    check_agreement(quorum, zookeeper)

@@ -28,6 +28,7 @@ from tests.fixtures.folding import fold_log
 
 HERE = Path(__file__).parent
 CASES = sorted(path.parent.name for path in HERE.glob("*/events.jsonl"))
+SYNC_WAIT_MS = 1_800_000
 Row = dict[str, Any]
 
 
@@ -188,6 +189,25 @@ def the_leader_is_sent_on(case: Incident) -> None:
     assert stale == {"reply"}, "nothing is written on a stale view"
 
 
+def leaders_wait_for_all_replicas(case: Incident) -> None:
+    back = [
+        (at, row["partition"])
+        for at, row in case.said("change_partitions")
+        if row["rule"] == "preferred_replica_elected"
+    ]
+    caught_up = [
+        event.offset
+        for event in case.events
+        if event.kind == "leader_imbalance_reported" and not _payload(event)["behind"]["1"]
+    ][-1]
+    last = case.events[-1]
+    assert back == [(caught_up, 0), (caught_up, 1), (last.offset, 0)]
+    restarted = [e for e in case.events if b'"unregistered":[1]' in e.payload][-1]
+    assert last.time_ms - restarted.time_ms > SYNC_WAIT_MS
+    rows = case.slot.table.rows
+    assert rows.leader.tolist() == [1, 3, 2, 3]
+
+
 GOOD_ENDS: dict[str, Callable[[Incident], None]] = {
     "kafka-10548-deletion-while-a-broker-dies": deletion_goes_on,
     "kafka-9478-zombie-reassignment-entry": no_entry_stays,
@@ -195,6 +215,7 @@ GOOD_ENDS: dict[str, Callable[[Incident], None]] = {
     "kafka-13407-controller-on-paper-only": decides_only_with_the_role,
     "kafka-6082-controller-switch-storm": every_term_has_its_fence,
     "kafka-14154-stale-controller": the_leader_is_sent_on,
+    "kafka-20708-leaders-back-before-the-broker-caught-up": leaders_wait_for_all_replicas,
 }
 
 

@@ -90,8 +90,9 @@ def test_configurations_are_called_as_in_zookeeper() -> None:
         config(4, "1", "b", "y"),
         config(4, "1", "b", None),
         config(4, "1", "listener.name.x.ssl.keystore.password", "s3cret"),
-        config(16, "metrics", "interval.ms", "1"),  # CLIENT_METRICS, which ZooKeeper has not
+        config(16, "metrics", "interval.ms", "1"),
     ) == {
+        (Matter.CONFIG, "client-metrics/metrics"): {"interval.ms": "1"},
         (Matter.CONFIG, "topics/t"): {"retention.ms": "1"},
         (Matter.CONFIG, "brokers/<default>"): {"a": "x"},
         (Matter.CONFIG, "brokers/1"): {"listener.name.x.ssl.keystore.password": HIDDEN},
