@@ -1,4 +1,4 @@
-"""`helmstream verify`: compare what every broker knows and has with ZooKeeper."""
+"""`helmstream verify`: compare what brokers, or a KRaft quorum, know and have with ZooKeeper."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def verify(
     config: ConfigFiles = None,
     overrides: Overrides = None,
 ) -> None:
-    """Compare what every broker knows, and which replicas it has, with ZooKeeper.
+    """Compare what every broker knows, and which replicas it has, with ZooKeeper; or what a KRaft
+    quorum knows to which the cluster migrates.
 
-    Under any controller; changes nothing, in ZooKeeper and at brokers. Exit code 0 when every
-    broker has all as ZooKeeper has it, 5 when something differs, 6 when not everything could be
-    compared.
+    Under any controller; changes nothing, in ZooKeeper and at brokers. Exit code 0 when all is as
+    ZooKeeper has it, 5 when something differs, 6 when not everything could be compared.
     """
     from streaming.shadow.exit_codes import exit_code
 
