@@ -6,7 +6,7 @@ Names are those that ZooKeeper has, so that both say the same of the same.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -28,6 +28,11 @@ class Subject(NamedTuple):
 
     matter: Matter
     name: str
+
+
+def partition_subject(topic: str, number: int) -> Subject:
+    """Return what a partition is called."""
+    return Subject(Matter.PARTITION, f"{topic}-{number}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +111,30 @@ class Difference:
     quorum: Fact | None
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What is not compared: all of some matters, and some subjects. A topic has its partitions."""
+
+    matters: set[Matter] = field(default_factory=set)
+    subjects: set[Subject] = field(default_factory=set)
+
+    def __contains__(self, subject: Subject) -> bool:
+        return subject.matter in self.matters or subject in self.subjects
+
+
 def differences(
-    zookeeper: Known, quorum: Known, left_out: Collection[str] = ()
+    zookeeper: Known, quorum: Known, left_out: LeftOut | None = None
 ) -> Iterator[Difference]:
-    """Yield where the two differ, but for topics that are left out."""
-    names = zookeeper.topics.keys() | quorum.topics.keys()
-    for name in sorted(names - set(left_out)):
-        yield from _of_topic(name, zookeeper.topics.get(name), quorum.topics.get(name))
+    """Yield where the two differ, but for what is left out."""
+    without = left_out or LeftOut()
+    for name in sorted(zookeeper.topics.keys() | quorum.topics.keys()):
+        if Subject(Matter.TOPIC, name) not in without:
+            found = _of_topic(name, zookeeper.topics.get(name), quorum.topics.get(name))
+            yield from (one for one in found if one.subject not in without)
     subjects = zookeeper.facts.keys() | quorum.facts.keys()
     for subject in sorted(subjects, key=lambda one: (one.matter.value, one.name)):
         ours, theirs = zookeeper.facts.get(subject, {}), quorum.facts.get(subject, {})
-        if ours != theirs:
+        if ours != theirs and subject not in without:
             yield from _unequal(ours.keys() | theirs.keys(), subject, ours.get, theirs.get)
 
 
@@ -130,7 +148,7 @@ def _of_topic(name: str, ours: Topic | None, theirs: Topic | None) -> Iterator[D
     for number in sorted(ours.partitions.keys() | theirs.partitions.keys()):
         ones, others = ours.partitions.get(number), theirs.partitions.get(number)
         if ones != others:
-            yield from _of_partition(Subject(Matter.PARTITION, f"{name}-{number}"), ones, others)
+            yield from _of_partition(partition_subject(name, number), ones, others)
 
 
 def _count(topic: Topic | None) -> int | None:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from streaming.dual_writes.knowledge import HIDDEN, Fact, Known, Matter, Partition, Subject, Topic
+from streaming.dual_writes.knowledge import (
+    HIDDEN,
+    Fact,
+    Known,
+    LeftOut,
+    Matter,
+    Partition,
+    Subject,
+    Topic,
+    partition_subject,
+)
 from streaming.dual_writes.naming import (
     PRODUCER_IDS,
     acl_subject,
@@ -28,24 +37,25 @@ from streaming.zk.znodes import (
     PRODUCER_ID_BLOCK_PATH,
     parse_config,
     parse_producer_id_block,
+    partition_state_path,
 )
 from streaming.zk.znodes.acls import parse_acls
 from streaming.zk.znodes.delegation_tokens import TOKENS_PATH, parse_token
 
-_PLAIN = frozenset({"topics", "brokers"})
+_PLAIN = ("topics/", "brokers/")
+"""Whose configurations are no quotas."""
 _QUORUMS = -1
 """Whose a block of producer ids is that a quorum has written, which begins with the next one that
 it gives; a broker's block ends before that (ZkMigrationClient.writeProducerId, migrateProducerId).
 """
-_Parsed = TypeVar("_Parsed")
 
 
 @dataclass(slots=True)
 class ZooKeeperKnowledge:
-    """What ZooKeeper has, which topics are left out, and what could not be read."""
+    """What ZooKeeper has, and what could not be read, which is left out of a comparison."""
 
     known: Known = field(default_factory=Known)
-    left_out: frozenset[str] = frozenset()
+    left_out: LeftOut = field(default_factory=LeftOut)
     gaps: list[str] = field(default_factory=list)
 
 
@@ -55,19 +65,24 @@ def read_knowledge(session: ZkReader) -> ZooKeeperKnowledge:
     Raises the errors of streaming.zk.errors but RequestFailed.
     """
     found = ZooKeeperKnowledge()
-    for read in (_topics, _configs, _acls, _tokens, _producer_ids):
+    for matter, read in _PARTS.items():
         try:
             read(session, found)
         except RequestFailed as error:
             found.gaps.append(str(error))
+            found.left_out.matters.add(matter)
     return found
 
 
 def _topics(session: ZkReader, found: ZooKeeperKnowledge) -> None:
     cluster = read_cluster(session)
-    found.left_out = cluster.left_out
+    found.left_out.subjects.update(Subject(Matter.TOPIC, name) for name in cluster.left_out)
     found.gaps += cluster.unread
+    unread = {gap.partition(": ")[0] for gap in cluster.unread}
     for name, topic in cluster.topics.items():
+        for number in topic.partitions if unread else ():
+            if partition_state_path(name, number) in unread:
+                found.left_out.subjects.add(partition_subject(name, number))
         partitions = {number: _partition(topic, number) for number in topic.partitions}
         found.known.topics[name] = Topic(topic.topic_id, partitions)
 
@@ -87,55 +102,90 @@ def _partition(topic: HeldTopic, number: int) -> Partition | None:
 
 
 def _configs(session: ZkReader, found: ZooKeeperKnowledge) -> None:
-    for path, config in _parsed(config_data(session), parse_config, found):
+    data = config_data(session)
+
+    def about(path: str) -> Subject:
         kind, _, name = path.removeprefix(f"{CONFIG_PATH}/").partition("/")
-        facts = found.known.facts[config_subject(kind, name)]
-        for key, value in config.items():
-            try:
-                facts[key] = _config_fact(kind, key, value)
-            except ValueError as error:
-                found.gaps.append(f"{path}: {key}: {error}")
+        return config_subject(kind, name)
+
+    _take(found, data, about, lambda path, said: _config_facts(about(path), parse_config(said)))
 
 
-def _config_fact(kind: str, key: str, value: str) -> Fact:
+def _config_facts(subject: Subject, config: Mapping[str, str]) -> dict[str, Fact]:
     """Raises ValueError."""
-    if kind in _PLAIN:
-        return HIDDEN if is_password(key) else value
-    if key in DIGESTS:
-        return credential_fact(parse_credential(value))
-    return float(value)
+    is_plain = subject.name.startswith(_PLAIN)
+    return {
+        key: _plain_fact(key, value) if is_plain else _limit(key, value)
+        for key, value in config.items()
+    }
+
+
+def _plain_fact(key: str, value: str) -> Fact:
+    return HIDDEN if is_password(key) else value
+
+
+def _limit(key: str, value: str) -> Fact:
+    """Return a quota or a credential; raises ValueError naming it."""
+    try:
+        return credential_fact(parse_credential(value)) if key in DIGESTS else float(value)
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from error
 
 
 def _acls(session: ZkReader, found: ZooKeeperKnowledge) -> None:
     patterns = dict(acl_lists(session))
-    for path, acls in _parsed(data_of(session, list(patterns)), parse_acls, found):
-        about = patterns[path]
-        subject = acl_subject(about.resource_type, about.name, about.prefixed)
-        found.known.facts[subject].update((may(acl), True) for acl in acls)
+
+    def about(path: str) -> Subject:
+        pattern = patterns[path]
+        return acl_subject(pattern.resource_type, pattern.name, pattern.prefixed)
+
+    data = data_of(session, list(patterns))
+    _take(found, data, about, lambda _, said: {may(acl): True for acl in parse_acls(said)})
 
 
 def _tokens(session: ZkReader, found: ZooKeeperKnowledge) -> None:
     data = data_of(session, below(session, [TOKENS_PATH]))
-    for _, token in _parsed(data, parse_token, found):
-        found.known.facts[Subject(Matter.DELEGATION_TOKEN, token.token_id)] = token_facts(token)
+
+    def about(path: str) -> Subject:
+        return Subject(Matter.DELEGATION_TOKEN, path.removeprefix(f"{TOKENS_PATH}/"))
+
+    _take(found, data, about, lambda _, said: token_facts(parse_token(said)))
 
 
 def _producer_ids(session: ZkReader, found: ZooKeeperKnowledge) -> None:
     data = data_of(session, [PRODUCER_ID_BLOCK_PATH])
-    for _, block in _parsed(data, parse_producer_id_block, found):
-        following = block.block_start if block.broker_id == _QUORUMS else block.block_end + 1
-        found.known.facts[PRODUCER_IDS]["next"] = following
+    _take(found, data, lambda _: PRODUCER_IDS, lambda _, said: _block_facts(said))
 
 
-def _parsed(
-    data: Mapping[str, bytes], parse: Callable[[bytes], _Parsed], found: ZooKeeperKnowledge
-) -> list[tuple[str, _Parsed]]:
-    """Return what znodes say that can be read, but for those that have no data."""
-    parsed = []
-    for path, one in data.items():
+def _block_facts(said: bytes) -> dict[str, Fact]:
+    """Raises ValueError."""
+    block = parse_producer_id_block(said)
+    return {"next": block.block_start if block.broker_id == _QUORUMS else block.block_end + 1}
+
+
+def _take(
+    found: ZooKeeperKnowledge,
+    data: Mapping[str, bytes],
+    about: Callable[[str], Subject],
+    facts: Callable[[str, bytes], dict[str, Fact]],
+) -> None:
+    """Take what znodes say that have data; what raises ValueError is left out.
+
+    about: what a path is about. facts: what the data of a path say.
+    """
+    for path, said in data.items():
         try:
-            if one:
-                parsed.append((path, parse(one)))
+            if said:  # a znode that has only just been made has none
+                found.known.facts[about(path)] = facts(path, said)
         except ValueError as error:
             found.gaps.append(f"{path}: {error}")
-    return parsed
+            found.left_out.subjects.add(about(path))
+
+
+_PARTS: Mapping[Matter, Callable[[ZkReader, ZooKeeperKnowledge], None]] = {
+    Matter.TOPIC: _topics,
+    Matter.CONFIG: _configs,
+    Matter.ACL: _acls,
+    Matter.DELEGATION_TOKEN: _tokens,
+    Matter.PRODUCER_IDS: _producer_ids,
+}

@@ -243,10 +243,7 @@ def test_what_a_quorum_knows_and_wrote(
     zk_session.set(path, config_bytes({**parse_config(held.data), "retention.ms": "1"}))
     zk_session.set("/kafka-acl/Topic/u", b"{")
     found = found_in(quorum, zookeeper)
-    assert told(found) == [
-        (Matter.ACL, "Topic/u", "User:carol from * may read", "None", "True"),
-        (Matter.CONFIG, "topics/t", "retention.ms", "1", "None"),
-    ]
+    assert told(found) == [(Matter.CONFIG, "topics/t", "retention.ms", "1", "None")]
     (gap,) = found.gaps
     assert "/kafka-acl/Topic/u" in gap
 

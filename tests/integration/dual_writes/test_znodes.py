@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 
-from streaming.dual_writes.knowledge import Known, Matter, Partition, Secret, Subject
+from streaming.dual_writes.knowledge import Known, LeftOut, Matter, Partition, Subject
 from streaming.dual_writes.naming import PRODUCER_IDS
 from streaming.dual_writes.znodes import ZooKeeperKnowledge, read_knowledge
 from streaming.security.delegation_tokens import DelegationToken
@@ -23,6 +24,7 @@ from streaming.zk.znodes import (
     topic_path,
 )
 from streaming.zk.znodes.delegation_tokens import token_bytes, token_path
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 MOVING = TopicZNode({0: [3, 1, 2], 1: [1]}, ID, adding={0: [3]}, removing={0: [2, 1]})
@@ -58,7 +60,7 @@ def test_topics(zk_session: ZkSession) -> None:
     (topic,) = read(zk_session).topics.values()
     assert topic.topic_id == ID
     assert topic.partitions == {0: Partition(1, 7, (1, 2), (3, 1, 2), (3,), (1, 2)), 1: None}
-    assert read_knowledge(zk_session).left_out == {"gone"}
+    assert read_knowledge(zk_session).left_out.subjects == {Subject(Matter.TOPIC, "gone")}
 
 
 def test_configurations_and_quotas(zk_session: ZkSession) -> None:
@@ -107,9 +109,34 @@ def test_what_cannot_be_read_is_a_gap(zk_session: ZkSession) -> None:
     ]
     for path in broken:
         put(zk_session, path, b"{")
+    put(zk_session, topic_path("s"), topic_bytes(TopicZNode({0: [1]}, ID)))
+    put(zk_session, state := partition_state_path("s", 0), b"{")
     put(zk_session, "/config/users/u", config_bytes({"rate": "fast", "SCRAM-SHA-256": "salt=?"}))
     found = read_knowledge(zk_session)
     told = [gap.split(":")[0] for gap in found.gaps]
-    assert told == [*broken[:2], "/config/users/u", "/config/users/u", *broken[2:]]
-    assert found.left_out == {"t"}
-    assert not any(isinstance(one, Secret) for said in found.known.facts.values() for one in said)
+    assert told == [broken[0], state, broken[1], "/config/users/u", *broken[2:]]
+    assert found.left_out == LeftOut(
+        subjects={
+            Subject(Matter.TOPIC, "t"),
+            Subject(Matter.PARTITION, "s-0"),
+            Subject(Matter.CONFIG, "topics/t"),
+            Subject(Matter.CONFIG, "users/u"),
+            Subject(Matter.ACL, "Topic/t"),
+            Subject(Matter.DELEGATION_TOKEN, "x"),
+            PRODUCER_IDS,
+        }
+    )
+    assert not found.known.facts
+
+
+@pytest.mark.parametrize("kind", ["config/users", "kafka-acl", "delegation_token/tokens"])
+def test_what_may_not_be_read_is_left_out(zookeeper: str, zk_session: ZkSession, kind: str) -> None:
+    private = ((31, "digest", "someone:x1nq8J5GOJVPY6zgzhtTtA9izLc="),)
+    with ZkSession(zookeeper, SESSION_TIMEOUT_MS, default_acl=private) as owner:
+        zk_session.ensure_path(f"/{kind}".rpartition("/")[0] or "/")
+        owner.create(f"/{kind}", b"")
+    found = read_knowledge(zk_session)
+    (gap,) = found.gaps
+    assert f"NO_AUTH for /{kind}" in gap
+    (matter,) = found.left_out.matters
+    assert matter.value in {"config", "acl", "delegation_token"}

@@ -6,12 +6,14 @@ from streaming.dual_writes.knowledge import (
     HIDDEN,
     Fact,
     Known,
+    LeftOut,
     Matter,
     Partition,
     Secret,
     Subject,
     Topic,
     differences,
+    partition_subject,
     shown,
 )
 
@@ -28,7 +30,9 @@ def knows(
     return known
 
 
-def told(zookeeper: Known, quorum: Known, *left_out: str) -> list[tuple[str, str, object, object]]:
+def told(
+    zookeeper: Known, quorum: Known, left_out: LeftOut | None = None
+) -> list[tuple[str, str, object, object]]:
     return [
         (one.subject.name, one.what, one.zookeeper, one.quorum)
         for one in differences(zookeeper, quorum, left_out)
@@ -50,7 +54,8 @@ def test_a_topic_that_only_one_has_is_told_once() -> None:
     one, other = knows({"t": Topic("id", {0: P, 1: P})}), knows()
     assert told(one, other) == [("t", "partitions", 2, None)]
     assert told(other, one) == [("t", "partitions", None, 2)]
-    assert not told(other, one, "t")
+    assert not told(other, one, LeftOut(subjects={Subject(Matter.TOPIC, "t")}))
+    assert not told(other, one, LeftOut({Matter.TOPIC}))
 
 
 def test_a_topic_that_was_made_again() -> None:
@@ -67,6 +72,9 @@ def test_partitions() -> None:
         ("t-2", "leader", None, 1),
         ("t-4", "leader", None, 1),
     ]
+    without = LeftOut(subjects={partition_subject("t", number) for number in (0, 1, 2)})
+    found = told(knows({"t": Topic("a", ours)}), knows({"t": Topic("a", {**theirs})}), without)
+    assert [name for name, *_ in found] == ["t-4"]
 
 
 def test_facts() -> None:
@@ -78,6 +86,8 @@ def test_facts() -> None:
         ("users/alice", "s", Secret(b"x"), Secret(b"y")),
         ("token", "renewers", None, ("a", "b")),
     ]
+    without = LeftOut({Matter.DELEGATION_TOKEN}, {ALICE})
+    assert not told(knows(facts=ours), knows(facts=theirs), without)
 
 
 def test_secrets_are_not_shown() -> None:
