@@ -7,7 +7,14 @@ import ssl
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, ConnectionDropped, UnimplementedError
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionDropped,
+    SessionClosedRequireSaslError,
+    SessionExpiredError,
+    UnimplementedError,
+    ZookeeperError,
+)
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 
@@ -104,12 +111,21 @@ class _ImpatientConnection(ConnectionHandler):
     def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
         read_timeout_ms, connect_timeout_ms = super()._connect(host, hostip, port)
         if not self.client.lacks_multi_read:
-            try:
-                self._invoke(connect_timeout_ms / 1000, ReadDataRequest((), ""), _PROBE_XID)
-            except UnimplementedError as error:
-                self.client.lacks_multi_read = True
-                raise ConnectionDropped(f"{host}:{port} does not know multiRead") from error
+            self._ask_for_multi_read(f"{host}:{port}", connect_timeout_ms / 1000)
         return read_timeout_ms, connect_timeout_ms
+
+    def _ask_for_multi_read(self, server: str, timeout_s: float) -> None:
+        try:
+            self._invoke(timeout_s, ReadDataRequest((), ""), _PROBE_XID)
+        except UnimplementedError as error:
+            self.client.lacks_multi_read = True
+            raise ConnectionDropped(f"{server} does not know multiRead") from error
+        except SessionClosedRequireSaslError as error:
+            raise AuthFailedError(f"{server} wants to know who asks") from error
+        except ZookeeperError as error:
+            if isinstance(error, AuthFailedError | SessionExpiredError):
+                raise
+            raise ConnectionDropped(f"{server} answered {error!r}") from error
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         return super()._invoke(self._bounded(timeout), request, xid)

@@ -243,3 +243,14 @@ def test_a_password_is_a_name_too(tmp_path: Path) -> None:
         guessing = session_of(settings("kafka", "guess"))
         with pytest.raises(AuthenticationFailed, match="refused the credentials"), guessing:
             guessing.get("/ours")
+
+
+def test_a_server_that_lets_nobody_in_without_a_name(tmp_path: Path) -> None:
+    """It ends the session at the first request; names of ZooKeeper's own passwords count too."""
+    enforced = {"enforce.auth.enabled": "true", "enforce.auth.schemes": "digest"}
+    with EmbeddedZooKeeper(tmp_path / "zookeeper", config=enforced) as server:
+        with pytest.raises(AuthenticationFailed, match="refused the credentials"):
+            ZkSession(server.connect_string, 10_000).connect()
+        named = ZkSession(server.connect_string, 10_000, auth_data=[("digest", "kafka:hush")])
+        with named as session:
+            assert session.get("/") is not None
