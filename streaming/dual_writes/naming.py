@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streaming.dual_writes.knowledge import Fact, Matter, Secret, Subject
+from streaming.dual_writes.knowledge import HIDDEN, Fact, Matter, Subject
+from streaming.migration.configs import is_password
 from streaming.security.acls import Acl, ResourceType
 from streaming.security.delegation_tokens import DelegationToken
-from streaming.security.scram import ScramCredential
 
 PRODUCER_IDS = Subject(Matter.PRODUCER_IDS, "latest_producer_id_block")
 _ENTITIES = {"user": "users", "client-id": "clients", "ip": "ips"}
@@ -27,9 +27,9 @@ def quota_subject(entity: Mapping[str, str]) -> Subject:
     return Subject(Matter.CONFIG, "/".join(parts))
 
 
-def credential_fact(credential: ScramCredential) -> Fact:
-    """Return what is compared of a credential."""
-    return Secret(credential)
+def config_fact(key: str, value: str) -> Fact:
+    """Return what is compared of a configuration that is no quota."""
+    return HIDDEN if is_password(key) else value
 
 
 def acl_subject(kind: ResourceType, name: str, prefixed: bool) -> Subject:

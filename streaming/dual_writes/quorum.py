@@ -7,21 +7,20 @@ from enum import IntEnum
 from uuid import UUID
 
 from state.topic_ids import topic_id_to_text
-from streaming.dual_writes.knowledge import HIDDEN, Fact, Known, Matter, Partition, Subject, Topic
+from streaming.dual_writes.knowledge import Fact, Known, Matter, Partition, Secret, Subject, Topic
 from streaming.dual_writes.naming import (
     PRODUCER_IDS,
     acl_subject,
+    config_fact,
     config_subject,
-    credential_fact,
     may,
     quota_subject,
     token_facts,
 )
 from streaming.dual_writes.records import Record, RecordType
-from streaming.migration.configs import is_password
 from streaming.security.acls import Acl, Operation, ResourceType
 from streaming.security.delegation_tokens import DelegationToken
-from streaming.security.scram import ScramCredential
+from streaming.security.scram import MECHANISMS, ScramCredential
 from streaming.wire.config_resource import ConfigResourceType
 from streaming.wire.schema_codec import Body
 from streaming.zk.znodes.paths import DEFAULT_ENTITY, sanitized
@@ -43,7 +42,6 @@ _RESOURCES = dict(
     )
 )
 """By the code that the protocol has for them (org.apache.kafka.common.resource.ResourceType)."""
-_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _CONFIGURED: Mapping[int, str] = {
     ConfigResourceType.TOPIC: "topics",
     ConfigResourceType.BROKER: "brokers",
@@ -160,7 +158,7 @@ class QuorumKnowledge:
         key, value = body["name"], body["value"]
         kind = _CONFIGURED[body["resource_type"]]
         subject = config_subject(kind, body["resource_name"] or DEFAULT_ENTITY)
-        self._put(subject, key, HIDDEN if value is not None and is_password(key) else value)
+        self._put(subject, key, None if value is None else config_fact(key, value))
 
     def _quota(self, body: Body) -> None:
         entity = {
@@ -175,7 +173,7 @@ class QuorumKnowledge:
         credential = ScramCredential(
             body["salt"], body["stored_key"], body["server_key"], body["iterations"]
         )
-        self._put(*_credential_place(body), credential_fact(credential))
+        self._put(*_credential_place(body), Secret(credential))
 
     def _remove_credential(self, body: Body) -> None:
         self._put(*_credential_place(body), None)
@@ -221,7 +219,7 @@ def _in_order(ids: list[int] | None, before: tuple[int, ...]) -> tuple[int, ...]
 
 
 def _credential_place(body: Body) -> tuple[Subject, str]:
-    return config_subject("users", sanitized(body["name"])), _MECHANISMS[body["mechanism"]]
+    return config_subject("users", sanitized(body["name"])), MECHANISMS[body["mechanism"]]
 
 
 def _token_subject(body: Body) -> Subject:

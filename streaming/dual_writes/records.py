@@ -93,9 +93,11 @@ def decode_record(value: bytes) -> Record:
         raise MalformedFrame(f"a record of {len(value)} bytes: {error}") from error
     if frame != _FRAME_VERSION:
         raise MalformedFrame(f"frame version {frame}, only {_FRAME_VERSION} is known")
-    if number not in RecordType.__members__.values():
-        raise MalformedFrame(f"a record of kind {number}, which Kafka 3.9 does not have")
-    kind = RecordType(number)
+    try:
+        kind = RecordType(number)
+    except ValueError as error:
+        unknown = f"a record of kind {number}, which Kafka 3.9 does not have"
+        raise MalformedFrame(unknown) from error
     schema = record_schema(kind)
     if schema is None:
         return Record(kind, _EMPTY)

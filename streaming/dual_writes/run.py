@@ -50,7 +50,6 @@ def compare(settings: Settings, folder: Path, settle_s: float) -> Found:
     Raises UnreadableMetadataLog, NoZooKeeper, ConfigurationError when a file that the settings name
     cannot be used, and the errors of streaming.zk.errors.
     """
-    read_quorum(folder)
     check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
     with reader_of(settings) as session:
         return settled(lambda: read_quorum(folder), lambda: read_knowledge(session), settle_s)

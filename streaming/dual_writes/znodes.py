@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from streaming.dual_writes.knowledge import (
-    HIDDEN,
     Fact,
     Known,
     LeftOut,
     Matter,
     Partition,
+    Secret,
     Subject,
     Topic,
     partition_subject,
@@ -19,12 +19,11 @@ from streaming.dual_writes.knowledge import (
 from streaming.dual_writes.naming import (
     PRODUCER_IDS,
     acl_subject,
+    config_fact,
     config_subject,
-    credential_fact,
     may,
     token_facts,
 )
-from streaming.migration.configs import is_password
 from streaming.migration.entities import below, config_data, data_of
 from streaming.observers.acl_lists import acl_lists
 from streaming.security.scram import DIGESTS, parse_credential
@@ -108,26 +107,19 @@ def _configs(session: ZkReader, found: ZooKeeperKnowledge) -> None:
         kind, _, name = path.removeprefix(f"{CONFIG_PATH}/").partition("/")
         return config_subject(kind, name)
 
-    _take(found, data, about, lambda path, said: _config_facts(about(path), parse_config(said)))
+    _take(found, data, about, _config_facts)
 
 
-def _config_facts(subject: Subject, config: Mapping[str, str]) -> dict[str, Fact]:
+def _config_facts(subject: Subject, said: bytes) -> dict[str, Fact]:
     """Raises ValueError."""
-    is_plain = subject.name.startswith(_PLAIN)
-    return {
-        key: _plain_fact(key, value) if is_plain else _limit(key, value)
-        for key, value in config.items()
-    }
-
-
-def _plain_fact(key: str, value: str) -> Fact:
-    return HIDDEN if is_password(key) else value
+    fact = config_fact if subject.name.startswith(_PLAIN) else _limit
+    return {key: fact(key, value) for key, value in parse_config(said).items()}
 
 
 def _limit(key: str, value: str) -> Fact:
     """Return a quota or a credential; raises ValueError naming it."""
     try:
-        return credential_fact(parse_credential(value)) if key in DIGESTS else float(value)
+        return Secret(parse_credential(value)) if key in DIGESTS else float(value)
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from error
 
@@ -167,19 +159,20 @@ def _take(
     found: ZooKeeperKnowledge,
     data: Mapping[str, bytes],
     about: Callable[[str], Subject],
-    facts: Callable[[str, bytes], dict[str, Fact]],
+    facts: Callable[[Subject, bytes], dict[str, Fact]],
 ) -> None:
     """Take what znodes say that have data; what raises ValueError is left out.
 
-    about: what a path is about. facts: what the data of a path say.
+    about: what a path is about. facts: what the data say about it.
     """
     for path, said in data.items():
+        subject = about(path)
         try:
             if said:  # a znode that has only just been made has none
-                found.known.facts[about(path)] = facts(path, said)
+                found.known.facts[subject] = facts(subject, said)
         except ValueError as error:
             found.gaps.append(f"{path}: {error}")
-            found.left_out.subjects.add(about(path))
+            found.left_out.subjects.add(subject)
 
 
 _PARTS: Mapping[Matter, Callable[[ZkReader, ZooKeeperKnowledge], None]] = {

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import UserConfigs
-from streaming.security.scram import credential_of_password, credential_text
+from streaming.security.scram import MECHANISMS, credential_of_password, credential_text
 from streaming.wire.schema_codec import Body
 
-_MECHANISMS: Mapping[int, str] = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _ITERATIONS_MIN, _ITERATIONS_MAX = 4096, 16384
 
 _Fault = tuple[int, str]
@@ -77,7 +76,7 @@ def _fault(name: str, deletions: list[Body], upsertions: list[Body]) -> _Fault |
     both = [*deletions, *upsertions]
     if not name:
         return _NO_NAME
-    if any(one["mechanism"] not in _MECHANISMS for one in both):
+    if any(one["mechanism"] not in MECHANISMS for one in both):
         return _NO_MECHANISM
     if any(one["iterations"] > _ITERATIONS_MAX for one in upsertions):
         return _TOO_MANY
@@ -91,7 +90,7 @@ def _any_twice(mechanisms: Iterable[int]) -> bool:
 
 
 def _key(change: Body) -> str:
-    return _MECHANISMS[change["mechanism"]]
+    return MECHANISMS[change["mechanism"]]
 
 
 def _credential(upsertion: Body) -> str:

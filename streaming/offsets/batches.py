@@ -83,8 +83,8 @@ class BatchSpan:
     magic: int
 
 
-class _ControlBatch(DefaultRecordBatchBuilder):  # type: ignore[misc] # kafka-python is untyped
-    """A batch that holds a transaction's marker."""
+class ControlBatch(DefaultRecordBatchBuilder):  # type: ignore[misc] # kafka-python is untyped
+    """A batch that holds a transaction's marker, or what KRaft notes in its own logs."""
 
     def _get_attributes(self, include_compression_type: bool = True) -> int:
         return int(super()._get_attributes(include_compression_type) | self.CONTROL_MASK)
@@ -153,7 +153,7 @@ def encode_marker(
 ) -> bytes:
     """Return the batch that ends a producer's transaction (EndTransactionMarker)."""
     producer_id, epoch = producer
-    builder = _ControlBatch(_MAGIC, 0, True, producer_id, epoch, _NO_SEQUENCE, _UNLIMITED_BYTES)
+    builder = ControlBatch(_MAGIC, 0, True, producer_id, epoch, _NO_SEQUENCE, _UNLIMITED_BYTES)
     key, value = _CONTROL_KEY.pack(0, committed), _END_TXN_MARKER.pack(0, coordinator_epoch)
     builder.append(0, timestamp_ms, key, value, [])
     return bytes(builder.build())

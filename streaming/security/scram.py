@@ -6,10 +6,14 @@ import base64
 import binascii
 import hashlib
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 DIGESTS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The mechanisms that Kafka has, and their hash functions."""
+
+MECHANISMS: Mapping[int, str] = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+"""By the number that the protocol has for them (ScramMechanism, KIP-554)."""
 
 _PARTS = ("salt", "stored_key", "server_key", "iterations")
 

@@ -117,14 +117,14 @@ class _ImpatientConnection(ConnectionHandler):
     def _ask_for_multi_read(self, server: str, timeout_s: float) -> None:
         try:
             self._invoke(timeout_s, ReadDataRequest((), ""), _PROBE_XID)
+        except (AuthFailedError, SessionExpiredError):
+            raise
         except UnimplementedError as error:
             self.client.lacks_multi_read = True
             raise ConnectionDropped(f"{server} does not know multiRead") from error
         except SessionClosedRequireSaslError as error:
             raise AuthFailedError(f"{server} wants to know who asks") from error
         except ZookeeperError as error:
-            if isinstance(error, AuthFailedError | SessionExpiredError):
-                raise
             raise ConnectionDropped(f"{server} answered {error!r}") from error
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:

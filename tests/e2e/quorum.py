@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from streaming.dual_writes.metadata_log import METADATA_PARTITION
 from streaming.embedded.ports import LOOPBACK, free_ports
 from tests.fixtures.kraft_node import KRaftNode
 
@@ -33,7 +34,7 @@ class Quorum(KRaftNode):
     @property
     def metadata_log(self) -> Path:
         """Where its metadata log is."""
-        return self.data_dir / "logs" / "__cluster_metadata-0"
+        return self.data_dir / "logs" / METADATA_PARTITION
 
     def begin(
         self, connect: str, cluster_id: str, more: Mapping[str, str] = MappingProxyType({})

@@ -225,8 +225,8 @@ def test_what_a_quorum_knows_and_wrote(
     used = check_agreement(quorum, zookeeper)
     assert (used.topics, used.partitions) == (2, 7)
     assert used.offset > migrated.offset
-    check_agreement(quorum, zookeeper)
     check_that_snapshots_say_the_same(quorum, tmp_path / "copy")
+    check_agreement(quorum, zookeeper)
 
     # Kafka 3.9.2 fails to write that a client has no quota any more, until a controller begins
     # (KRaftMigrationZkWriter.handleClientQuotasDelta, handleClientQuotasSnapshot).

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from uuid import UUID
 
-from kafka.record.default_records import DefaultRecordBatchBuilder
-
 from streaming.dual_writes.records import Record, RecordType, record_schema
-from streaming.offsets.batches import BatchRecord, encode_batch, stamped
+from streaming.offsets.batches import BatchRecord, ControlBatch, encode_batch, stamped
 from streaming.wire.primitives import unsigned_varint
 from streaming.wire.schema_codec import Body
 
@@ -35,14 +33,9 @@ def batch(offset: int, values: Sequence[bytes]) -> bytes:
 
 def control_batch(offset: int, kind: int) -> bytes:
     """A batch as KRaft puts one of its own into a log, with the shortest value there is."""
-    builder = _Control(2, 0, False, -1, -1, -1, 1 << 20)
+    builder = ControlBatch(2, 0, False, -1, -1, -1, 1 << 20)
     builder.append(0, 0, bytes([0, 0, 0, kind]), b"\0\0\0", [])
     return stamped(bytes(builder.build()), offset, 1)
-
-
-class _Control(DefaultRecordBatchBuilder):
-    def _get_attributes(self, include_compression_type: bool = True) -> int:
-        return int(super()._get_attributes(include_compression_type) | self.CONTROL_MASK)
 
 
 def topic(name: str, id_: UUID = T) -> Record:
