@@ -16,6 +16,7 @@ from streaming.commands.demo import demo
 from streaming.commands.diff import diff
 from streaming.commands.explain import explain
 from streaming.commands.frame import run_framed
+from streaming.commands.kraft_snapshot import kraft_snapshot
 from streaming.commands.migration import migration
 from streaming.commands.prepare import prepare
 from streaming.commands.rehearse import rehearse
@@ -49,6 +50,7 @@ app.command()(explain)
 app.command()(shadow)
 app.command()(verify)
 app.command()(migration)
+app.command()(kraft_snapshot)
 app.command()(replay)
 app.command()(diff)
 app.command()(rehearse)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streaming.dual_writes.knowledge import HIDDEN, Fact, Matter, Subject
+from streaming.metadata_log.codes import QUOTA_ENTITIES
 from streaming.migration.configs import is_password
 from streaming.security.acls import Acl, ResourceType
 from streaming.security.delegation_tokens import DelegationToken
 
 PRODUCER_IDS = Subject(Matter.PRODUCER_IDS, "latest_producer_id_block")
-_ENTITIES = {"user": "users", "client-id": "clients", "ip": "ips"}
-"""What folders of ZooKeeper are called, by what the protocol calls an entity (KIP-546)."""
 
 
 def config_subject(kind: str, name: str) -> Subject:
@@ -23,7 +22,9 @@ def quota_subject(entity: Mapping[str, str]) -> Subject:
     """Return what quotas of a user, a client, a user's client or an address are called; names as
     znodes have them.
     """
-    parts = [f"{folder}/{entity[kind]}" for kind, folder in _ENTITIES.items() if kind in entity]
+    parts = [
+        f"{folder}/{entity[kind]}" for kind, folder in QUOTA_ENTITIES.items() if kind in entity
+    ]
     return Subject(Matter.CONFIG, "/".join(parts))
 
 

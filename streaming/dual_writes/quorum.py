@@ -17,38 +17,15 @@ from streaming.dual_writes.naming import (
     quota_subject,
     token_facts,
 )
-from streaming.dual_writes.records import Record, RecordType
-from streaming.security.acls import Acl, Operation, ResourceType
+from streaming.metadata_log.codes import ALLOW, CONFIGURED, PREFIXED, RESOURCE_TYPES
+from streaming.metadata_log.records import Record, RecordType
+from streaming.security.acls import Acl, Operation
 from streaming.security.delegation_tokens import DelegationToken
 from streaming.security.scram import MECHANISMS, ScramCredential
-from streaming.wire.config_resource import ConfigResourceType
 from streaming.wire.schema_codec import Body
 from streaming.zk.znodes.paths import DEFAULT_ENTITY, sanitized
 
 _UNCHANGED_LEADER = -2
-_PREFIXED = 4
-_ALLOW = 3
-_RESOURCES = dict(
-    enumerate(
-        (
-            ResourceType.TOPIC,
-            ResourceType.GROUP,
-            ResourceType.CLUSTER,
-            ResourceType.TRANSACTIONAL_ID,
-            ResourceType.DELEGATION_TOKEN,
-            ResourceType.USER,
-        ),
-        2,
-    )
-)
-"""By the code that the protocol has for them (org.apache.kafka.common.resource.ResourceType)."""
-_CONFIGURED: Mapping[int, str] = {
-    ConfigResourceType.TOPIC: "topics",
-    ConfigResourceType.BROKER: "brokers",
-    ConfigResourceType.CLIENT_METRICS: "client-metrics",
-    ConfigResourceType.GROUP: "groups",
-}
-"""What there are configurations of, beside quotas; of the last two only in KRaft."""
 
 
 class MigrationState(IntEnum):
@@ -156,7 +133,7 @@ class QuorumKnowledge:
 
     def _config(self, body: Body) -> None:
         key, value = body["name"], body["value"]
-        kind = _CONFIGURED[body["resource_type"]]
+        kind = CONFIGURED[body["resource_type"]]
         subject = config_subject(kind, body["resource_name"] or DEFAULT_ENTITY)
         self._put(subject, key, None if value is None else config_fact(key, value))
 
@@ -179,9 +156,9 @@ class QuorumKnowledge:
         self._put(*_credential_place(body), None)
 
     def _acl(self, body: Body) -> None:
-        kind = _RESOURCES[body["resource_type"]]
-        subject = acl_subject(kind, body["resource_name"], body["pattern_type"] == _PREFIXED)
-        allowed = body["permission_type"] == _ALLOW
+        kind = RESOURCE_TYPES[body["resource_type"]]
+        subject = acl_subject(kind, body["resource_name"], body["pattern_type"] == PREFIXED)
+        allowed = body["permission_type"] == ALLOW
         operation = Operation(body["operation"])
         entry = may(Acl(body["principal"], body["host"], operation, allowed))
         self._acls[body["id"]] = subject, entry

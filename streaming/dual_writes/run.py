@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from streaming.dual_writes.knowledge import Difference, Known, differences
-from streaming.dual_writes.metadata_log import MetadataLog, UnreadableMetadataLog
 from streaming.dual_writes.quorum import MigrationState, QuorumKnowledge
 from streaming.dual_writes.znodes import ZooKeeperKnowledge, read_knowledge
+from streaming.metadata_log.reading import MetadataLog, UnreadableMetadataLog
 from streaming.preflight import check_zookeeper
 from streaming.settings import Settings
 from streaming.verification.looks import LOOKS_MAX

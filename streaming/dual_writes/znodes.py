@@ -24,6 +24,7 @@ from streaming.dual_writes.naming import (
     may,
     token_facts,
 )
+from streaming.migration.configs import quota_value
 from streaming.migration.entities import below, config_data, data_of
 from streaming.observers.acl_lists import acl_lists
 from streaming.security.scram import DIGESTS, parse_credential
@@ -43,10 +44,6 @@ from streaming.zk.znodes.delegation_tokens import TOKENS_PATH, parse_token
 
 _PLAIN = ("topics/", "brokers/")
 """Whose configurations are no quotas."""
-_QUORUMS = -1
-"""Whose a block of producer ids is that a quorum has written, which begins with the next one that
-it gives; a broker's block ends before that (ZkMigrationClient.writeProducerId, migrateProducerId).
-"""
 
 
 @dataclass(slots=True)
@@ -119,7 +116,7 @@ def _config_facts(subject: Subject, said: bytes) -> dict[str, Fact]:
 def _limit(key: str, value: str) -> Fact:
     """Return a quota or a credential; raises ValueError naming it."""
     try:
-        return Secret(parse_credential(value)) if key in DIGESTS else float(value)
+        return Secret(parse_credential(value)) if key in DIGESTS else quota_value(value)
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from error
 
@@ -151,8 +148,7 @@ def _producer_ids(session: ZkReader, found: ZooKeeperKnowledge) -> None:
 
 def _block_facts(said: bytes) -> dict[str, Fact]:
     """Raises ValueError."""
-    block = parse_producer_id_block(said)
-    return {"next": block.block_start if block.broker_id == _QUORUMS else block.block_end + 1}
+    return {"next": parse_producer_id_block(said).next_producer_id}
 
 
 def _take(

@@ -35,6 +35,13 @@ def is_password(key: str) -> bool:
     return key.endswith(_PASSWORDS)
 
 
+def quota_value(text: str) -> float:
+    """Return a quota as brokers read it (Double.valueOf); raises ValueError."""
+    if not _JAVAS_NUMBER.fullmatch(text):
+        raise ValueError(f"{text!r} is no number")
+    return float(text.strip().rstrip("fFdD"))
+
+
 def config_findings(configs: Mapping[str, bytes]) -> Iterator[Finding]:
     """Yield what is found; configs: the data of each entity's znode by its path."""
     encoded = []
@@ -64,13 +71,11 @@ def config_findings(configs: Mapping[str, bytes]) -> Iterator[Finding]:
 def _quotas(path: str, config: Mapping[str, str], *, has_credentials: bool) -> Iterator[Finding]:
     """What is no credential of SCRAM has to be a number; has_credentials: whether there may be."""
     for key, value in config.items():
-        if has_credentials and key in DIGESTS:
-            try:
-                parse_credential(value)
-            except ValueError as error:
-                yield _stops(path, f"its credential for {key} cannot be read: {error}")
-        elif not _JAVAS_NUMBER.fullmatch(value):
-            yield _stops(path, f"{key} = {value!r} is no number")
+        parse = parse_credential if has_credentials and key in DIGESTS else quota_value
+        try:
+            parse(value)
+        except ValueError as error:
+            yield _stops(path, f"{key} cannot be read: {error}")
 
 
 def _stops(path: str, what: str) -> Finding:

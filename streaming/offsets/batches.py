@@ -83,7 +83,7 @@ class BatchSpan:
     magic: int
 
 
-class ControlBatch(DefaultRecordBatchBuilder):  # type: ignore[misc] # kafka-python is untyped
+class _ControlBatch(DefaultRecordBatchBuilder):  # type: ignore[misc] # kafka-python is untyped
     """A batch that holds a transaction's marker, or what KRaft notes in its own logs."""
 
     def _get_attributes(self, include_compression_type: bool = True) -> int:
@@ -130,7 +130,7 @@ def sealed(
 
 
 def encoded_record(
-    time_delta_ms: int, offset: int, key: bytes, value: bytes | None
+    time_delta_ms: int, offset: int, key: bytes | None, value: bytes | None
 ) -> tuple[bytes, bytes]:
     """Return a record's length and the record: attributes, times, key, value, no headers."""
     record = b"".join(
@@ -138,8 +138,8 @@ def encoded_record(
             b"\0",
             signed_varint(time_delta_ms),
             signed_varint(offset),
-            signed_varint(len(key)),
-            key,
+            signed_varint(_NULL if key is None else len(key)),
+            key or b"",
             signed_varint(_NULL if value is None else len(value)),
             value or b"",
             b"\0",
@@ -152,10 +152,21 @@ def encode_marker(
     producer: tuple[int, int], coordinator_epoch: int, *, committed: bool, timestamp_ms: int
 ) -> bytes:
     """Return the batch that ends a producer's transaction (EndTransactionMarker)."""
-    producer_id, epoch = producer
-    builder = ControlBatch(_MAGIC, 0, True, producer_id, epoch, _NO_SEQUENCE, _UNLIMITED_BYTES)
-    key, value = _CONTROL_KEY.pack(0, committed), _END_TXN_MARKER.pack(0, coordinator_epoch)
-    builder.append(0, timestamp_ms, key, value, [])
+    value = _END_TXN_MARKER.pack(0, coordinator_epoch)
+    return encode_control(int(committed), value, timestamp_ms, producer)
+
+
+def encode_control(
+    kind: int, value: bytes, timestamp_ms: int, producer: tuple[int, int] | None = None
+) -> bytes:
+    """Return the batch at offset 0 of one control record, by its type (ControlRecordType); with a
+    producer it is part of its transaction.
+    """
+    transactional = producer is not None
+    builder = _ControlBatch(
+        _MAGIC, 0, transactional, *(producer or _NO_PRODUCER), _NO_SEQUENCE, _UNLIMITED_BYTES
+    )
+    builder.append(0, timestamp_ms, _CONTROL_KEY.pack(0, kind), value, [])
     return bytes(builder.build())
 
 

@@ -18,6 +18,7 @@ from streaming.zk.znodes import (
     CONTROLLER_PATH,
     DELETE_TOPICS_PATH,
     TOPICS_PATH,
+    PartitionStates,
     TopicZNode,
     broker_path,
     parse_broker,
@@ -105,7 +106,7 @@ def read_cluster(session: ZkReader) -> Cluster:
     brokers = _read_brokers(session, unread)
     deleted = frozenset(session.children(DELETE_TOPICS_PATH) or ())
     names = set(session.children(TOPICS_PATH) or ()) - deleted
-    topics = _read_topics(session, sorted(names), unread)
+    topics = read_topics(session, sorted(names), unread)
     held = _with_states(session, topics, unread)
     controller = session.get(CONTROLLER_PATH)
     data = b"" if controller is None else controller.data
@@ -136,9 +137,13 @@ def _read_brokers(session: ZkReader, unread: list[str]) -> dict[int, BrokerNode]
     return found
 
 
-def _read_topics(
+def read_topics(
     session: ZkReader, names: Sequence[str], unread: list[str]
 ) -> dict[str, TopicZNode]:
+    """Read topics, those that are there; unread gets those that cannot be read, with the reason.
+
+    Raises the errors of streaming.zk.errors.
+    """
     columns = read_many(session, [topic_path(name) for name in names])
     found = {}
     for row, name in enumerate(names):
@@ -152,14 +157,24 @@ def _read_topics(
     return found
 
 
-def _with_states(
+def read_states(
     session: ZkReader, topics: Mapping[str, TopicZNode], unread: list[str]
-) -> dict[str, Topic]:
+) -> tuple[list[TopicPartition], PartitionStates]:
+    """Read the states of topics' partitions: which they are, and a row for each; unread as for
+    topics. Raises the errors of streaming.zk.errors.
+    """
     places = [(name, partition) for name, topic in topics.items() for partition in topic.replicas]
     paths = [partition_state_path(*place) for place in places]
     columns = read_many(session, paths)
     states = parse_partition_states(columns.data, columns.version)
     unread += [f"{paths[row]}: {error}" for row, error in states.errors.items()]
+    return places, states
+
+
+def _with_states(
+    session: ZkReader, topics: Mapping[str, TopicZNode], unread: list[str]
+) -> dict[str, Topic]:
+    places, states = read_states(session, topics, unread)
     rows = zip(
         places,
         states.present.tolist(),

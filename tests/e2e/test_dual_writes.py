@@ -5,15 +5,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import orjson
 import pytest
-from kafka import KafkaAdminClient
 from kafka.admin import (
     ACL,
     ACLOperation,
@@ -32,8 +29,6 @@ from streaming.dual_writes.knowledge import Matter, differences
 from streaming.dual_writes.quorum import MigrationState
 from streaming.dual_writes.run import Found, compare, read_quorum
 from streaming.embedded.broker import KafkaBroker
-from streaming.security.delegation_tokens import DelegationToken
-from streaming.security.scram import credential_of_password, credential_text
 from streaming.settings_loader import load_settings
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import (
@@ -43,69 +38,28 @@ from streaming.zk.znodes import (
     parse_cluster_id,
     parse_config,
 )
-from streaming.zk.znodes.delegation_tokens import token_bytes, token_path
+from tests.e2e.kraft_metadata import (
+    ASK_MS,
+    BEFORE,
+    IN_KRAFT_MODE,
+    OF_THE_QUORUM,
+    asking,
+    fill,
+)
 from tests.e2e.quorum import MIGRATED, Quorum
 from tests.e2e.waiting import WAIT_S, wait_for
 from tests.fixtures.kafka_tools import NEW, KafkaTools
 
 pytestmark = pytest.mark.timeout(600)
 
-ASK_MS = 60_000
 SETTLE_S = 1.0
 WRITES = "KRAFT_CONTROLLER_TO_BROKER_COMM to DUAL_WRITE state"
-OF_THE_QUORUM = {
-    "delegation.token.secret.key": "key",
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
 SMALL_SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": "1"}
 OF_THE_BROKER = {
     "zookeeper.metadata.migration.enable": "true",
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
-CREDENTIAL = credential_text(credential_of_password("SCRAM-SHA-256", b"s" * 32, b"salt", 4096))
-TOKEN = DelegationToken("token", "User:alice", "User:bob", ("User:c", "User:a"), 1, 2**41, 2**42)
-ENTRIES = [
-    {"principal": "User:bob", "permissionType": kind, "operation": "Read", "host": "*"}
-    for kind in ("Allow", "Deny")
-]
-BEFORE = {
-    entity_config_path("users", "alice"): config_bytes(
-        {"SCRAM-SHA-256": CREDENTIAL, "producer_byte_rate": "1000"}
-    ),
-    entity_config_path("users", "<default>"): config_bytes({"request_percentage": "12.5"}),
-    entity_config_path("users", "a%40b/clients/<default>"): config_bytes(
-        {"consumer_byte_rate": "7"}
-    ),
-    entity_config_path("clients", "app"): config_bytes({"controller_mutation_rate": "3.5"}),
-    entity_config_path("ips", "10.0.0.1"): config_bytes({"connection_creation_rate": "5"}),
-    entity_config_path("brokers", "<default>"): config_bytes({"log.cleaner.threads": "2"}),
-    entity_config_path("brokers", "1"): config_bytes({"log.cleaner.threads": "3"}),
-    "/kafka-acl/Topic/t": orjson.dumps({"version": 1, "acls": ENTRIES}),
-    "/kafka-acl-extended/prefixed/Group/g-": orjson.dumps({"version": 1, "acls": ENTRIES[:1]}),
-    token_path(TOKEN.token_id): token_bytes(TOKEN),
-}
-"""What is in ZooKeeper beside topics before the migration."""
-IN_KRAFT_MODE = {
-    "process.roles": "broker",
-    "node.id": "1",
-    "zookeeper.connect": "",
-    "zookeeper.metadata.migration.enable": "false",
-    "authorizer.class.name": OF_THE_QUORUM["authorizer.class.name"],
-}
-
-
-@contextmanager
-def asking(broker: KafkaBroker) -> Iterator[Any]:
-    """An admin client at a broker."""
-    admin: Any = KafkaAdminClient(
-        bootstrap_servers=broker.bootstrap_server, request_timeout_ms=ASK_MS
-    )
-    try:
-        yield admin
-    finally:
-        admin.close()
 
 
 def found_in(quorum: Quorum, zookeeper: str) -> Found:
@@ -125,16 +79,6 @@ def check_agreement(quorum: Quorum, zookeeper: str) -> Found:
     assert not found.gaps
     assert not told(found)
     return found
-
-
-def fill(session: ZkSession, broker: KafkaBroker) -> None:
-    """Have something of everything that is migrated."""
-    for path, data in BEFORE.items():
-        session.ensure_path(path)
-        session.set(path, data)
-    with asking(broker) as admin:
-        new = {"num_partitions": 3, "configs": {"retention.ms": "86400000"}}
-        admin.create_topics({"t": new, "gone": new}, timeout_ms=ASK_MS)
 
 
 def migrate(

@@ -15,6 +15,7 @@ PRODUCER_ID_BLOCK_PATH = "/latest_producer_id_block"
 CLUSTER_ID_PATH = "/cluster/id"
 MIGRATION_PATH = "/migration"
 """A KRaft controller that is to take the cluster over makes it (MigrationZNode)."""
+_QUORUMS = -1
 _LAST_PRODUCER_ID = 2**63 - 1 - 1000  # another block fits behind it
 
 
@@ -25,6 +26,13 @@ class ProducerIdBlock:
     broker_id: int
     block_start: int
     block_end: int
+
+    @property
+    def next_producer_id(self) -> int:
+        """With which the next block begins; a KRaft quorum writes that block as its own
+        (ZkMigrationClient.writeProducerId, migrateProducerId).
+        """
+        return self.block_start if self.broker_id == _QUORUMS else self.block_end + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ import pytest
 
 from streaming.dual_writes.knowledge import HIDDEN, Fact, Matter, Partition, Secret
 from streaming.dual_writes.quorum import MigrationState, QuorumKnowledge
-from streaming.dual_writes.records import Record, RecordType
+from streaming.metadata_log.records import Record, RecordType
 from streaming.security.scram import ScramCredential
 from streaming.wire.schema_codec import Body
-from tests.unit.dual_writes.metadata_records import T_ID, T, U, change, partition, topic
+from tests.unit.metadata_log.metadata_records import T_ID, T, U, change, partition, topic
 
 BEGIN, END, ABORT = (
     Record(kind, {})

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from streaming.dual_writes.knowledge import Known, Matter, Subject
-from streaming.dual_writes.metadata_log import UnreadableMetadataLog
 from streaming.dual_writes.quorum import MigrationState
-from streaming.dual_writes.records import Record, RecordType
 from streaming.dual_writes.run import Found, Quorum, read_quorum, settled
 from streaming.dual_writes.znodes import ZooKeeperKnowledge
-from tests.unit.dual_writes.metadata_records import batch, change, partition, topic, values, write
+from streaming.metadata_log.reading import UnreadableMetadataLog
+from streaming.metadata_log.records import Record, RecordType
+from tests.unit.metadata_log.metadata_records import batch, change, partition, topic, values, write
 
 RATE = Subject(Matter.CONFIG, "users/alice")
 SETTLE_S = 7.0

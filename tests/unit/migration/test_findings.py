@@ -103,11 +103,27 @@ SCRAM = credential_text(credential_of_password("SCRAM-SHA-256", b"salted", b"sal
         ("users/u/clients/c", {"consumer_byte_rate": ".5"}, []),
         ("clients/c", {"request_percentage": "NaN"}, []),
         ("ips/10.0.0.1", {"connection_creation_rate": "-7"}, []),
-        ("users/u", {"producer_byte_rate": "fast"}, ["producer_byte_rate = 'fast' is no number"]),
-        ("users/u", {"producer_byte_rate": "1_0"}, ["producer_byte_rate = '1_0' is no number"]),
-        ("ips/a", {"connection_creation_rate": ""}, ["connection_creation_rate = '' is no number"]),
-        ("users/u", {"SCRAM-SHA-512": "x"}, ["its credential for SCRAM-SHA-512 cannot be read: "]),
-        ("users/u/clients/c", {"SCRAM-SHA-256": "x"}, ["SCRAM-SHA-256 = 'x' is no number"]),
+        (
+            "users/u",
+            {"producer_byte_rate": "fast"},
+            ["producer_byte_rate cannot be read: 'fast' is no number"],
+        ),
+        (
+            "users/u",
+            {"producer_byte_rate": "1_0"},
+            ["producer_byte_rate cannot be read: '1_0' is no number"],
+        ),
+        (
+            "ips/a",
+            {"connection_creation_rate": ""},
+            ["connection_creation_rate cannot be read: '' is no number"],
+        ),
+        ("users/u", {"SCRAM-SHA-512": "x"}, ["SCRAM-SHA-512 cannot be read: "]),
+        (
+            "users/u/clients/c",
+            {"SCRAM-SHA-256": "x"},
+            ["SCRAM-SHA-256 cannot be read: 'x' is no number"],
+        ),
     ],
 )
 def test_configurations_that_a_kraft_controller_cannot_read(

@@ -1,6 +1,6 @@
 """Records of a KRaft quorum's metadata log (KIP-631; metadata/src/main/resources/common/metadata).
 
-Only kinds that ZooKeeper has something of are decoded.
+Only kinds that ZooKeeper has something of have a body here, and the level of a feature.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from streaming.wire.errors import MalformedFrame
+from streaming.wire.primitives import unsigned_varint
 from streaming.wire.reading import UNREADABLE, varint
 from streaming.wire.schema_codec import Body, MessageSchema
 
+_OLDEST = 0
 _FRAME_VERSION = 1
 """AbstractApiMessageSerde.DEFAULT_FRAME_VERSION, the only one there is."""
 
@@ -55,6 +57,7 @@ _SCHEMAS = {
     RecordType.REMOVE_TOPIC: "RemoveTopicRecord",
     RecordType.DELEGATION_TOKEN: "DelegationTokenRecord",
     RecordType.USER_SCRAM_CREDENTIAL: "UserScramCredentialRecord",
+    RecordType.FEATURE_LEVEL: "FeatureLevelRecord",
     RecordType.CLIENT_QUOTA: "ClientQuotaRecord",
     RecordType.PRODUCER_IDS: "ProducerIdsRecord",
     RecordType.ACCESS_CONTROL_ENTRY: "AccessControlEntryRecord",
@@ -104,3 +107,16 @@ def decode_record(value: bytes) -> Record:
     if version > schema.max_version:
         raise MalformedFrame(f"{schema.name} version {version}, newest known {schema.max_version}")
     return Record(kind, schema.decode(version, value, at))
+
+
+def encode_record(record: Record) -> bytes:
+    """Encode a record that has a body, in the oldest version of its kind, as a migration does
+    (ZkMigrationClient): every metadata.version since 3.4 reads it.
+
+    Raises ValueError for a body that does not fit.
+    """
+    schema = record_schema(record.kind)
+    if schema is None:
+        raise ValueError(f"a record of kind {record.kind.name} has no body here")
+    head = b"".join(map(unsigned_varint, (_FRAME_VERSION, record.kind, _OLDEST)))
+    return head + schema.encode(_OLDEST, record.body)

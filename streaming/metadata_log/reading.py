@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from streaming.dual_writes.records import Record, decode_record
 from streaming.errors import HelmstreamError
+from streaming.metadata_log.records import Record, decode_record
 from streaming.offsets.batches import (
     ReadBatch,
     UnreadableBatch,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from uuid import UUID
 
-from streaming.dual_writes.records import Record, RecordType, record_schema
-from streaming.offsets.batches import BatchRecord, ControlBatch, encode_batch, stamped
+from streaming.metadata_log.records import Record, RecordType, record_schema
+from streaming.offsets.batches import BatchRecord, encode_batch, encode_control, stamped
 from streaming.wire.primitives import unsigned_varint
 from streaming.wire.schema_codec import Body
 
@@ -33,9 +33,7 @@ def batch(offset: int, values: Sequence[bytes]) -> bytes:
 
 def control_batch(offset: int, kind: int) -> bytes:
     """A batch as KRaft puts one of its own into a log, with the shortest value there is."""
-    builder = ControlBatch(2, 0, False, -1, -1, -1, 1 << 20)
-    builder.append(0, 0, bytes([0, 0, 0, kind]), b"\0\0\0", [])
-    return stamped(bytes(builder.build()), offset, 1)
+    return stamped(encode_control(kind, b"\0\0\0", 0), offset, 1)
 
 
 def topic(name: str, id_: UUID = T) -> Record:

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from streaming.dual_writes.records import RecordType, decode_record
+from streaming.metadata_log.records import RecordType, decode_record
 from streaming.wire.errors import MalformedFrame
-from tests.unit.dual_writes.metadata_records import T, encoded
+from tests.unit.metadata_log.metadata_records import T, encoded
 
 QUOTA = {
     "entity": [{"entity_type": "user", "entity_name": None}],

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from streaming.dual_writes.metadata_log import METADATA_PARTITION, MetadataLog
-from streaming.dual_writes.metadata_log import UnreadableMetadataLog as Unreadable
-from streaming.dual_writes.records import RecordType
-from tests.unit.dual_writes.metadata_records import (
+from streaming.metadata_log.reading import METADATA_PARTITION, MetadataLog
+from streaming.metadata_log.reading import UnreadableMetadataLog as Unreadable
+from streaming.metadata_log.records import RecordType
+from tests.unit.metadata_log.metadata_records import (
     FOOTER,
     batch,
     control_batch,
