@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from kafka import KafkaConsumer
-from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError
+from kafka.errors import (
+    KafkaTimeoutError,
+    OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
+)
 
 from streaming.log.api import LogError, LogRecord, LogUnavailable, OffsetOutOfRange
 from streaming.log.event_rows import EventRow
@@ -122,14 +126,23 @@ class KafkaLogReader:
         """Return the topic's partitions; none when it is not there until the timeout: the brokers
         of a log cluster that has just started do not know of all topics at once.
         """
-        consumer, name = self._consumer, self._topic.name
-        consumer.assign([self._partition])  # of others the client would ask for all topics there
+        # Of others the client would ask for all topics there.
+        self._consumer.assign([self._partition])
         try:
-            consumer.beginning_offsets([self._partition], self._timeout_ms)
+            self._consumer.beginning_offsets([self._partition], self._timeout_ms)
         except KafkaTimeoutError:
-            if consumer.partitions_for_topic(name):
+            if self._known():
                 raise
-        found: set[int] = consumer.partitions_for_topic(name)
+        return self._known()
+
+    def _known(self) -> set[int]:
+        """Return what the client knows, or is told, of the topic's partitions."""
+        try:
+            found: set[int] = self._consumer.partitions_for_topic(self._topic.name)
+        except (
+            UnknownTopicOrPartitionError
+        ):  # where it is told so by an answer it waited for before
+            return set()
         return found
 
     def _chunks(self, start: int, end: int) -> Iterator[list[LogRecord]]:

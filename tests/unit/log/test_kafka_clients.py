@@ -12,7 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 from kafka import TopicPartition
-from kafka.errors import KafkaConnectionError, KafkaTimeoutError
+from kafka.errors import KafkaConnectionError, KafkaTimeoutError, UnknownTopicOrPartitionError
 
 from streaming.log import kafka_reader, kafka_tail
 from streaming.log.api import LogUnavailable
@@ -105,6 +105,19 @@ def test_a_topic_is_missing_only_when_it_was_waited_for(
         KafkaLogReader(away)
     assert asked[:2] == ["events", "its offsets"]
     consumer.close.assert_called_once()
+
+
+def test_a_client_that_is_told_so_in_an_error_says_the_same(
+    away: KafkaTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kafka-python ends an update of all topics with the answer about the one that it asked for
+    just before.
+    """
+    consumer = consumer_of(away.name, [], known=False)
+    consumer.partitions_for_topic.side_effect = UnknownTopicOrPartitionError("events")
+    monkeypatch.setattr(kafka_reader, "open_consumer", Mock(return_value=consumer))
+    with pytest.raises(UnusableTopic, match="there is no such topic"):
+        KafkaLogReader(away)
 
 
 def test_a_topic_without_a_leader_is_not_missing(
