@@ -31,6 +31,7 @@ from streaming.kraft_snapshot.run import Written, write_kraft_snapshot
 from streaming.settings_loader import load_settings
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CLUSTER_ID_PATH, parse_cluster_id
+from tests.e2e.demo_cluster import brokers_of
 from tests.e2e.kraft_metadata import (
     ASK_MS,
     BEFORE,
@@ -95,8 +96,11 @@ def with_group(servers: list[str], work: Callable[[Any], Any]) -> Any:
 
 
 @pytest.mark.usefixtures("plain_job")
+@pytest.mark.parametrize(
+    "demo", [brokers_of("3.9.2", "3.9"), brokers_of("2.8.2", "2.8", slow=True)], indirect=True
+)
 def test_records_and_offsets(demo: DemoCluster, session: ZkSession, tmp_path: Path) -> None:
-    """From brokers of 3.9 that we control to Kafka 4.4."""
+    """From brokers that we control to Kafka 4.4."""
     place = TopicPartition(TOPIC, 0)
     tell(demo, STORY[:2])
     servers, brokers = demo.embedded.bootstrap_servers, demo.embedded.brokers.values()
