@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import orjson
@@ -23,6 +24,15 @@ def migration(
         str | None,
         typer.Option("--zookeeper", metavar="HOST:PORT", help="The cluster to look at."),
     ] = None,
+    controllers: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--controller-config",
+            metavar="FILE",
+            help="A KRaft controller's file of properties, to be looked at as well; may be given"
+            " several times.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each finding as a JSON line instead.")
     ] = False,
@@ -39,7 +49,7 @@ def migration(
     from streaming.migration.run import look
     from streaming.shadow.exit_codes import exit_code
 
-    found = look(outside_settings(config, zookeeper, overrides))
+    found = look(outside_settings(config, zookeeper, overrides), controllers or ())
     if as_json:
         _print_json(found)
     else:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from streaming.migration.findings import Finding, Weight, such_as
 from streaming.setting_types import KAFKAS_AUTHORIZERS
 
-_ENABLED = "zookeeper.metadata.migration.enable"
+MIGRATION_ENABLED = "zookeeper.metadata.migration.enable"
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _PROTOCOL = "inter.broker.protocol.version"
 _MIGRATES_SINCE = (3, 4, 0)
 _DISKS_SINCE = (3, 7, 2)
@@ -21,9 +22,14 @@ _Said = tuple[Weight, str, str]
 """A finding of one broker: its weight, what is so, and what to do."""
 
 
+def real_brokers(brokers: Mapping[int, Configs]) -> dict[int, Configs]:
+    """Return those that are not helmstream."""
+    return {id_: configs for id_, configs in brokers.items() if _OURS not in configs}
+
+
 def broker_findings(brokers: Mapping[int, Configs]) -> Iterator[Finding]:
     """Yield what is found of each of some brokers, and of all together."""
-    real = {id_: configs for id_, configs in brokers.items() if _OURS not in configs}
+    real = real_brokers(brokers)
     for id_ in sorted(brokers.keys() - real.keys()):
         yield Finding(
             Weight.TO_DO,
@@ -46,7 +52,7 @@ def broker_findings(brokers: Mapping[int, Configs]) -> Iterator[Finding]:
 
 
 def _of_one(id_: int, configs: Configs) -> Iterator[_Said]:
-    if _ENABLED not in configs:
+    if MIGRATION_ENABLED not in configs:
         what = "it is older than Kafka 3.4, which cannot be migrated"
         yield Weight.STOPS, what, "upgrade it"
         return
@@ -75,8 +81,8 @@ def _disks(configs: Configs, protocol: tuple[int, int, int]) -> Iterator[_Said]:
 
 
 def _to_do(configs: Configs) -> Iterator[_Said]:
-    if configs.get(_ENABLED) != "true":
-        what = f"{_ENABLED} is not set"
+    if configs.get(MIGRATION_ENABLED) != "true":
+        what = f"{MIGRATION_ENABLED} is not set"
         remedy = "set it, controller.quorum.voters and controller.listener.names, and restart it"
         yield Weight.TO_DO, what, remedy
     if listener := configs.get("control.plane.listener.name"):
@@ -85,8 +91,7 @@ def _to_do(configs: Configs) -> Iterator[_Said]:
     authorizer = configs.get("authorizer.class.name")
     if authorizer in KAFKAS_AUTHORIZERS:
         what = f"{authorizer} does not work in KRaft mode"
-        standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-        yield Weight.TO_DO, what, f"set {standard} then; it has the same lists"
+        yield Weight.TO_DO, what, f"set {STANDARD_AUTHORIZER} then; it has the same lists"
     elif authorizer:
         what = f"{authorizer} has to work without ZooKeeper in KRaft mode"
         yield Weight.TO_DO, what, "ask who made it"

@@ -65,6 +65,7 @@ def config_findings(configs: Mapping[str, bytes]) -> Iterator[Finding]:
             such_as(encoded),
             "there are passwords that brokers have encoded",
             "give the KRaft controllers the brokers' password.encoder.secret",
+            settled_by=("password.encoder.secret",),
         )
 
 

@@ -23,12 +23,16 @@ class Weight(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One of them: what it is about, what is so, and what to do."""
+    """One of them: what it is about, what is so, and what to do.
+
+    settled_by: settings of controllers of which one settles it.
+    """
 
     weight: Weight
     where: str
     what: str
     remedy: str
+    settled_by: tuple[str, ...] = ()
 
 
 def such_as(names: Collection[str]) -> str:

@@ -62,6 +62,7 @@ def _others(session: ZkReader) -> Iterator[Finding]:
             TOKENS_PATH,
             f"there are {len(read[parse_token])} delegation tokens",
             "give the KRaft controllers the brokers' delegation.token.secret.key",
+            settled_by=("delegation.token.secret.key", "delegation.token.master.key"),
         )
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from state.protocol_errors import error_text
 from streaming.image.brokers import endpoint_on
-from streaming.migration.brokers import Configs, broker_findings
+from streaming.migration.brokers import Configs, broker_findings, real_brokers
+from streaming.migration.controllers import (
+    controller_findings,
+    read_controllers,
+    without_what_is_done,
+)
 from streaming.migration.findings import Finding, Weight
 from streaming.migration.metadata import metadata_findings
 from streaming.migration.reading import znode_findings
@@ -39,14 +45,16 @@ class Found:
         return [one for one in self.findings if one.weight is weight]
 
 
-def look(settings: Settings) -> Found:
+def look(settings: Settings, controllers: Sequence[Path] = ()) -> Found:
     """Look at a cluster that is to be migrated to KRaft; changes nothing in it.
+
+    controllers: files of properties of the controllers to which it migrates, if they are known.
 
     Raises NoZooKeeper, ConfigurationError when a file that the settings name cannot be used, and
     the errors of streaming.zk.errors.
     """
     check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
-    connector, found = Connector.of(settings), Found()
+    known, connector, found = read_controllers(controllers), Connector.of(settings), Found()
     with reader_of(settings) as session:
         cluster = read_cluster(session)
         found.begun = cluster.in_kraft
@@ -54,6 +62,8 @@ def look(settings: Settings) -> Found:
         found.findings += znode_findings(session, found.gaps, begun=cluster.in_kraft)
     told = asyncio.run(_ask(cluster, connector, settings, found.gaps))
     found.findings += broker_findings(told)
+    found.findings += controller_findings(known, real_brokers(told), settings.zookeeper_connect)
+    found.findings = list(without_what_is_done(found.findings, known))
     found.findings.sort(key=lambda one: list(Weight).index(one.weight))
     return found
 

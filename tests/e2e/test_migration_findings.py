@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from streaming.embedded.broker import KafkaBroker
@@ -29,12 +31,13 @@ GONE = 9
 QUOTA = entity_config_path("users", "alice")
 WAITS = f"Still waiting for ZK brokers [{GONE}] found in metadata to register with KRaft"
 NO_NUMBER = "Unexpected client quota configuration value"
+REFUSED = "Broker does not have the current inter.broker.listener ELSEWHERE"
 STOPS, TO_DO = Weight.STOPS, Weight.TO_DO
 
 
-def found_at(zookeeper: str) -> Found:
+def found_at(zookeeper: str, *controllers: Path) -> Found:
     given = [f"zookeeper.connect={zookeeper}", "inter.broker.listener.name=INTERNAL"]
-    return look(load_settings(overrides=given, environment={}))
+    return look(load_settings(overrides=given, environment={}), controllers)
 
 
 def told(found: Found) -> list[tuple[Weight, str]]:
@@ -73,3 +76,30 @@ def test_what_is_found_stops_a_migration_until_it_is_mended(
     wait_for("the migration", lambda: quorum.logged(MIGRATED))
     after = found_at(zookeeper)
     assert after.begun and not told(after)
+
+
+def test_a_controller_that_would_ask_at_another_listener(
+    zookeeper: str, zk_session: ZkSession, broker: KafkaBroker, quorum: Quorum
+) -> None:
+    cluster_id = zk_session.get(CLUSTER_ID_PATH)
+    assert cluster_id is not None
+    protocols = quorum.known_to_brokers["listener.security.protocol.map"]
+    elsewhere = {
+        "inter.broker.listener.name": "ELSEWHERE",
+        "listener.security.protocol.map": f"{protocols},ELSEWHERE:PLAINTEXT",
+    }
+    quorum.begin(zookeeper, parse_cluster_id(cluster_id.data), elsewhere)
+    assert broker.terminate()
+    broker.change_config({"zookeeper.metadata.migration.enable": "true", **quorum.known_to_brokers})
+    broker.start(WAIT_S)
+    wait_for("the quorum to refuse the broker", lambda: quorum.logged(REFUSED))
+    file = quorum.properties
+    wait_for("an answer of the broker", lambda: not found_at(zookeeper, file).gaps)
+    assert told(found_at(zookeeper, file)) == [(STOPS, str(file))]
+    assert not told(found_at(zookeeper))
+
+    file.write_text(file.read_text().replace("name=ELSEWHERE", "name=INTERNAL"))
+    assert not told(found_at(zookeeper, file))
+    assert quorum.terminate(WAIT_S)
+    quorum.launch()
+    wait_for("the migration", lambda: quorum.logged(MIGRATED))

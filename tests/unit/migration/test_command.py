@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import orjson
 import pytest
@@ -28,7 +29,8 @@ def migration(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     def migration(found: Found, *options: str) -> tuple[int, str]:
         asked: list[str] = []
 
-        def look(settings: Settings) -> Found:
+        def look(settings: Settings, controllers: Sequence[Path]) -> Found:
+            assert list(controllers) == [Path(one) for one in options if one.startswith("/")]
             asked.append(settings.zookeeper_connect)
             return found
 
@@ -64,6 +66,12 @@ def test_a_table_for_people(migration: Migration) -> None:
     assert to_do.split()[0] == "to_do"
     assert gap == "not looked at: broker 2: [away]"
     assert migration(Found())[1] == "nothing was found\n"
+
+
+def test_controllers_may_be_looked_at(migration: Migration) -> None:
+    files = ("/a.properties", "/b.properties")
+    options = [word for file in files for word in ("--controller-config", file)]
+    assert migration(Found(), *options)[0] == 0
 
 
 def test_json_lines_for_programs(migration: Migration) -> None:
