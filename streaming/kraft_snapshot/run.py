@@ -52,8 +52,9 @@ def write_kraft_snapshot(settings: Settings, folder: Path, time_ms: int) -> Writ
     with reader_of(settings) as session:
         records = counted(cluster_records(session, gaps))
         path = write_snapshot(folder, records, time_ms)
-        brokers = sorted(map(int, session.children(BROKER_IDS_PATH) or ()))
+        names = session.children(BROKER_IDS_PATH) or ()
     topics, partitions = counts.pop(RecordType.TOPIC, 0), counts.pop(RecordType.PARTITION, 0)
+    brokers = sorted(int(name) for name in names if name.isdecimal())
     return Written(path, topics, partitions, counts.total(), brokers, gaps)
 
 

@@ -15,6 +15,7 @@ from streaming.security.scram import credential_of_password, credential_text
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import config_bytes, entity_config_path
 from streaming.zk.znodes.delegation_tokens import token_bytes, token_path
+from tests.fixtures.znodes import put_znode
 
 ASK_MS = 60_000
 OF_THE_QUORUM = {
@@ -69,8 +70,7 @@ def asking(broker: KafkaBroker) -> Iterator[Any]:
 def fill(session: ZkSession, broker: KafkaBroker) -> None:
     """Have something of everything that is migrated."""
     for path, data in BEFORE.items():
-        session.ensure_path(path)
-        session.set(path, data)
+        put_znode(session, path, data)
     with asking(broker) as admin:
         new = {"num_partitions": 3, "configs": {"retention.ms": "86400000"}}
         admin.create_topics({"t": new, "gone": new}, timeout_ms=ASK_MS)

@@ -15,7 +15,6 @@ from streaming.zk.znodes import (
     ProducerIdBlock,
     TopicZNode,
     config_bytes,
-    entity_config_path,
     partition_state_bytes,
     partition_state_path,
     producer_id_block_bytes,
@@ -24,21 +23,11 @@ from streaming.zk.znodes import (
     topic_path,
 )
 from streaming.zk.znodes.delegation_tokens import token_bytes, token_path
-from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
+from tests.fixtures.znodes import hide, put_config, put_znode
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 MOVING = TopicZNode({0: [3, 1, 2], 1: [1]}, ID, adding={0: [3]}, removing={0: [2, 1]})
 TOKEN = DelegationToken("x", "User:a", "User:b", ("User:d", "User:c"), 1, 2, 3)
-
-
-def put(session: ZkSession, path: str, data: bytes = b"") -> None:
-    session.ensure_path(path)
-    session.set(path, data)
-
-
-def config(session: ZkSession, entity: str, **values: str) -> None:
-    written = {key.replace("_", "."): value for key, value in values.items()}
-    put(session, entity_config_path(*entity.split("/", 1)), config_bytes(written))
 
 
 def read(session: ZkSession) -> Known:
@@ -52,11 +41,11 @@ def test_nothing(zk_session: ZkSession) -> None:
 
 
 def test_topics(zk_session: ZkSession) -> None:
-    put(zk_session, topic_path("t"), topic_bytes(MOVING))
-    put(zk_session, topic_path("gone"), topic_bytes(MOVING))
-    put(zk_session, topic_deletion_path("gone"))
+    put_znode(zk_session, topic_path("t"), topic_bytes(MOVING))
+    put_znode(zk_session, topic_path("gone"), topic_bytes(MOVING))
+    put_znode(zk_session, topic_deletion_path("gone"))
     (state,) = partition_state_bytes([1], [7], [[2, 1, -1]], 3, [0])
-    put(zk_session, partition_state_path("t", 0), state)
+    put_znode(zk_session, partition_state_path("t", 0), state)
     (topic,) = read(zk_session).topics.values()
     assert topic.topic_id == ID
     assert topic.partitions == {0: Partition(1, 7, (1, 2), (3, 1, 2), (3,), (1, 2)), 1: None}
@@ -64,12 +53,12 @@ def test_topics(zk_session: ZkSession) -> None:
 
 
 def test_configurations_and_quotas(zk_session: ZkSession) -> None:
-    config(zk_session, "topics/t", retention_ms="1")
-    config(zk_session, "brokers/<default>", ssl_key_password="encoded")
-    config(zk_session, "users/a%40b", rate="1e3")
-    config(zk_session, "users/a%40b/clients/<default>", rate="2")
-    config(zk_session, "clients/c", rate="3.5")
-    config(zk_session, "ips/10.0.0.1")
+    put_config(zk_session, "topics/t", retention_ms="1")
+    put_config(zk_session, "brokers/<default>", ssl_key_password="encoded")
+    put_config(zk_session, "users/a%40b", rate="1e3")
+    put_config(zk_session, "users/a%40b/clients/<default>", rate="2")
+    put_config(zk_session, "clients/c", rate="3.5")
+    put_config(zk_session, "ips/10.0.0.1")
     facts = {subject.name: said for subject, said in read(zk_session).facts.items()}
     assert str(facts["brokers/<default>"].pop("ssl.key.password")) == "(secret)"
     assert facts == {
@@ -84,8 +73,8 @@ def test_configurations_and_quotas(zk_session: ZkSession) -> None:
 
 def test_lists_and_tokens(zk_session: ZkSession) -> None:
     entry = {"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}
-    put(zk_session, "/kafka-acl-extended/prefixed/Group/g", orjson.dumps({"acls": [entry]}))
-    put(zk_session, token_path("x"), token_bytes(TOKEN))
+    put_znode(zk_session, "/kafka-acl-extended/prefixed/Group/g", orjson.dumps({"acls": [entry]}))
+    put_znode(zk_session, token_path("x"), token_bytes(TOKEN))
     facts = read(zk_session).facts
     assert facts[Subject(Matter.ACL, "Group/prefixed/g")] == {"User:a from * may read": True}
     assert facts[Subject(Matter.DELEGATION_TOKEN, "x")]["renewers"] == ("User:c", "User:d")
@@ -95,7 +84,7 @@ def test_producer_ids(zk_session: ZkSession) -> None:
     """A broker's block was given, a quorum's is what comes next."""
     for broker, following in ((1, 3000), (-1, 2000)):
         block = producer_id_block_bytes(ProducerIdBlock(broker, 2000, 2999))
-        put(zk_session, PRODUCER_ID_BLOCK_PATH, block)
+        put_znode(zk_session, PRODUCER_ID_BLOCK_PATH, block)
         assert read(zk_session).facts[PRODUCER_IDS] == {"next": following}
 
 
@@ -108,10 +97,12 @@ def test_what_cannot_be_read_is_a_gap(zk_session: ZkSession) -> None:
         PRODUCER_ID_BLOCK_PATH,
     ]
     for path in broken:
-        put(zk_session, path, b"{")
-    put(zk_session, topic_path("s"), topic_bytes(TopicZNode({0: [1]}, ID)))
-    put(zk_session, state := partition_state_path("s", 0), b"{")
-    put(zk_session, "/config/users/u", config_bytes({"rate": "fast", "SCRAM-SHA-256": "salt=?"}))
+        put_znode(zk_session, path, b"{")
+    put_znode(zk_session, topic_path("s"), topic_bytes(TopicZNode({0: [1]}, ID)))
+    put_znode(zk_session, state := partition_state_path("s", 0), b"{")
+    put_znode(
+        zk_session, "/config/users/u", config_bytes({"rate": "fast", "SCRAM-SHA-256": "salt=?"})
+    )
     found = read_knowledge(zk_session)
     told = [gap.split(":")[0] for gap in found.gaps]
     assert told == [broken[0], state, broken[1], "/config/users/u", *broken[2:]]
@@ -131,10 +122,7 @@ def test_what_cannot_be_read_is_a_gap(zk_session: ZkSession) -> None:
 
 @pytest.mark.parametrize("kind", ["config/users", "kafka-acl", "delegation_token/tokens"])
 def test_what_may_not_be_read_is_left_out(zookeeper: str, zk_session: ZkSession, kind: str) -> None:
-    private = ((31, "digest", "someone:x1nq8J5GOJVPY6zgzhtTtA9izLc="),)
-    with ZkSession(zookeeper, SESSION_TIMEOUT_MS, default_acl=private) as owner:
-        zk_session.ensure_path(f"/{kind}".rpartition("/")[0] or "/")
-        owner.create(f"/{kind}", b"")
+    hide(zookeeper, f"/{kind}")
     found = read_knowledge(zk_session)
     (gap,) = found.gaps
     assert f"NO_AUTH for /{kind}" in gap

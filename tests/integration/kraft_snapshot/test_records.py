@@ -31,7 +31,7 @@ from streaming.zk.znodes import (
     topic_path,
 )
 from streaming.zk.znodes.delegation_tokens import token_bytes, token_path
-from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
+from tests.fixtures.znodes import hide, put_config, put_znode
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 MOVING = TopicZNode({0: [3, 1, 2], 1: [1]}, ID, adding={0: [3]}, removing={0: [2, 1]})
@@ -39,16 +39,6 @@ TOKEN = DelegationToken("x", "User:a", "User:b", ("User:d", "User:c"), 1, 2, 3)
 CREDENTIAL = credential_text(ScramCredential(b"salt", b"stored", b"server", 4096))
 ENTRY = {"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}
 NOW_MS = 1_000
-
-
-def put(session: ZkSession, path: str, data: bytes = b"") -> None:
-    session.ensure_path(path)
-    session.set(path, data)
-
-
-def config(session: ZkSession, entity: str, **values: str) -> None:
-    written = {key.replace("_", "."): value for key, value in values.items()}
-    put(session, entity_config_path(*entity.split("/", 1)), config_bytes(written))
 
 
 def written(zookeeper: str, folder: Path) -> Written:
@@ -62,36 +52,38 @@ def read(session: ZkSession) -> tuple[list[Record], list[str]]:
 
 
 def fill(session: ZkSession) -> None:
-    put(session, topic_path("t"), topic_bytes(MOVING))
-    put(session, topic_path("gone"), topic_bytes(MOVING))
-    put(session, topic_deletion_path("gone"))
+    put_znode(session, topic_path("t"), topic_bytes(MOVING))
+    put_znode(session, topic_path("gone"), topic_bytes(MOVING))
+    put_znode(session, topic_deletion_path("gone"))
     for partition, isr in enumerate(([2, 1, -1], [1, -1, -1])):
         (state,) = partition_state_bytes([1], [7], [isr], 3, [1 - partition])
-        put(session, partition_state_path("t", partition), state)
-    config(session, "topics/t", retention_ms="1")
-    config(session, "brokers/<default>", log_cleaner_threads="2")
-    config(session, "brokers/7", log_cleaner_threads="3")
-    config(session, "users/a%40b", producer_byte_rate="1e3")
-    put(
+        put_znode(session, partition_state_path("t", partition), state)
+    put_config(session, "topics/t", retention_ms="1")
+    put_config(session, "brokers/<default>", log_cleaner_threads="2")
+    put_config(session, "brokers/7", log_cleaner_threads="3")
+    put_config(session, "users/a%40b", producer_byte_rate="1e3")
+    put_znode(
         session,
         entity_config_path("users", "alice"),
         config_bytes({"SCRAM-SHA-512": CREDENTIAL, "request_percentage": " 5d "}),
     )
-    config(session, "users/<default>/clients/c", rate="2")
-    config(session, "clients/<default>", rate="3.5")
-    config(session, "ips/10.0.0.1", rate="4")
+    put_config(session, "users/<default>/clients/c", rate="2")
+    put_config(session, "clients/<default>", rate="3.5")
+    put_config(session, "ips/10.0.0.1", rate="4")
     deny = {**ENTRY, "permissionType": "Deny"}
-    put(session, "/kafka-acl/Topic/t", orjson.dumps({"acls": [ENTRY, ENTRY, deny]}))
-    put(session, "/kafka-acl-extended/prefixed/Group/g", orjson.dumps({"acls": [ENTRY]}))
-    put(session, token_path("x"), token_bytes(TOKEN))
-    put(session, PRODUCER_ID_BLOCK_PATH, producer_id_block_bytes(ProducerIdBlock(1, 2000, 2999)))
+    put_znode(session, "/kafka-acl/Topic/t", orjson.dumps({"acls": [ENTRY, ENTRY, deny]}))
+    put_znode(session, "/kafka-acl-extended/prefixed/Group/g", orjson.dumps({"acls": [ENTRY]}))
+    put_znode(session, token_path("x"), token_bytes(TOKEN))
+    put_znode(
+        session, PRODUCER_ID_BLOCK_PATH, producer_id_block_bytes(ProducerIdBlock(1, 2000, 2999))
+    )
 
 
 def test_a_quorum_would_know_all_that_zookeeper_has(
     zookeeper: str, zk_session: ZkSession, tmp_path: Path
 ) -> None:
     fill(zk_session)
-    put(zk_session, "/brokers/ids/3")
+    put_znode(zk_session, "/brokers/ids/3")
     found = written(zookeeper, tmp_path)
     assert (found.topics, found.partitions, found.others) == (1, 2, 14)
     assert (found.running_brokers, found.gaps) == ([3], [])
@@ -119,20 +111,20 @@ def test_states_are_taken_over_whole(zk_session: ZkSession) -> None:
 
 
 def test_a_partition_that_never_had_a_leader_begins(zk_session: ZkSession) -> None:
-    put(zk_session, topic_path("t"), topic_bytes(TopicZNode({0: [3, 1]}, ID)))
+    put_znode(zk_session, topic_path("t"), topic_bytes(TopicZNode({0: [3, 1]}, ID)))
     (_, partition), _ = read(zk_session)
     state = {key: partition.body[key] for key in ("leader", "leader_epoch", "isr")}
     assert state == {"leader": 3, "leader_epoch": 0, "isr": [3, 1]}
 
 
 def test_what_cannot_be_taken_over_is_told(zk_session: ZkSession) -> None:
-    put(zk_session, topic_path("t"), topic_bytes(TopicZNode({0: [1]}, ID)))
+    put_znode(zk_session, topic_path("t"), topic_bytes(TopicZNode({0: [1]}, ID)))
     broken = ["/config/topics/t", "/config/clients/c", "/kafka-acl/Topic/t", token_path("x")]
     for path in (*broken, PRODUCER_ID_BLOCK_PATH, "/config/topics/gone"):
-        put(zk_session, path, b"{")
-    config(zk_session, "users/u", rate="fast")
-    config(zk_session, "brokers/seven", rate="1")
-    config(zk_session, "brokers/7", ssl_key_password="encoded", log_cleaner_threads="3")
+        put_znode(zk_session, path, b"{")
+    put_config(zk_session, "users/u", rate="fast")
+    put_config(zk_session, "brokers/seven", rate="1")
+    put_config(zk_session, "brokers/7", ssl_key_password="encoded", log_cleaner_threads="3")
     records, gaps = read(zk_session)
     told = dict(gap.split(": ", 1) for gap in gaps)
     assert told.keys() == {
@@ -159,8 +151,8 @@ def test_what_cannot_be_taken_over_is_told(zk_session: ZkSession) -> None:
 def test_without_one_topic_nothing_is_written(
     zookeeper: str, zk_session: ZkSession, tmp_path: Path, broken: tuple[str, bytes], why: str
 ) -> None:
-    put(zk_session, topic_path("s"), topic_bytes(TopicZNode({0: [1]}, ID)))
-    put(zk_session, *broken)
+    put_znode(zk_session, topic_path("s"), topic_bytes(TopicZNode({0: [1]}, ID)))
+    put_znode(zk_session, *broken)
     with pytest.raises(TopicsUnreadable, match=why):
         written(zookeeper, tmp_path)
     assert not list(tmp_path.iterdir())
@@ -168,9 +160,6 @@ def test_without_one_topic_nothing_is_written(
 
 @pytest.mark.parametrize("kind", ["config/users", "kafka-acl", "delegation_token/tokens"])
 def test_what_may_not_be_read_is_told(zookeeper: str, zk_session: ZkSession, kind: str) -> None:
-    private = ((31, "digest", "someone:x1nq8J5GOJVPY6zgzhtTtA9izLc="),)
-    with ZkSession(zookeeper, SESSION_TIMEOUT_MS, default_acl=private) as owner:
-        zk_session.ensure_path(f"/{kind}".rpartition("/")[0] or "/")
-        owner.create(f"/{kind}", b"")
+    hide(zookeeper, f"/{kind}")
     _, (gap,) = read(zk_session)
     assert f"NO_AUTH for /{kind}" in gap
