@@ -6,8 +6,9 @@ segment's the offset that it begins with.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from streaming.errors import HelmstreamError
@@ -57,7 +58,7 @@ class MetadataLog:
         if snapshots:
             for batch in _batches(snapshots[self.end]):
                 yield from _decoded(snapshots[self.end], batch)
-        for base in sorted(segments):
+        for base in self._after_snapshot(sorted(segments)):
             for batch in _batches(segments[base], self.end):
                 if batch.base_offset > self.end:
                     raise UnreadableMetadataLog(
@@ -65,6 +66,12 @@ class MetadataLog:
                     )
                 yield from _decoded(segments[base], batch, self.end)
                 self.end = batch.last_offset + 1
+
+    def _after_snapshot(self, bases: Sequence[int]) -> Iterator[int]:
+        """Yield the segments that have something behind the snapshot, as far as their names say."""
+        for base, following in itertools.zip_longest(bases, bases[1:]):
+            if following is None or following > self.end:
+                yield base
 
     def _named(self, pattern: re.Pattern[str]) -> dict[int, Path]:
         """Return files of a kind by their offset; none where there is no folder."""

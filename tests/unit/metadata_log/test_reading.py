@@ -49,6 +49,14 @@ def test_the_newest_snapshot_counts_and_what_follows_it(tmp_path: Path) -> None:
     assert read(tmp_path) == (["b", "c", "d", "a"], 5)
 
 
+def test_segments_below_the_snapshot_are_not_read(tmp_path: Path) -> None:
+    write(tmp_path, 3, batch(0, [B]), snapshot=True)
+    write(tmp_path, 0, bytes(100))
+    write(tmp_path, 1, bytes(100))
+    write(tmp_path, 2, batch(2, [A, C]))
+    assert read(tmp_path) == (["b", "c"], 4)
+
+
 def test_a_snapshot_alone(tmp_path: Path) -> None:
     write(tmp_path, 7, batch(0, [A]), snapshot=True)
     assert read(tmp_path) == (["a"], 7)
