@@ -22,6 +22,10 @@ from tests.e2e.waiting import wait_for
 TOPIC = "t"
 SESSION_MS = 10_000
 _POLL_S = 0.2
+_PATIENT_POLL_MS = 10_000
+"""Longer than a rebalance takes where nobody is away: a kafka-python whose poll ends before it does
+may stand still for good, with any coordinator (docs/groups.md). Records end a poll at once.
+"""
 _JOIN_S = 120.0
 _GOES_ON_S = 180.0
 
@@ -110,14 +114,9 @@ def producing(client: Mapping[str, Any], brokers: Sequence[str]) -> Iterator[Non
 
 
 class PythonClient:
-    """kafka-python. poll_s: how long it waits for records; where that ends before a rebalance does
-    it may stand still for good, with any coordinator (docs/groups.md).
-    """
+    """kafka-python."""
 
-    def __init__(
-        self, brokers: Sequence[str], group: str, *, poll_s: float = _POLL_S, **config: Any
-    ) -> None:
-        self._poll_ms = int(poll_s * 1000)
+    def __init__(self, brokers: Sequence[str], group: str, **config: Any) -> None:
         self._consumer = KafkaConsumer(
             TOPIC,
             group_id=group,
@@ -132,7 +131,7 @@ class PythonClient:
     def commits(self) -> Iterator[Offsets | str | None]:
         while True:
             try:
-                self._consumer.poll(self._poll_ms)  # a refused connection may come out of it
+                self._consumer.poll(_PATIENT_POLL_MS)  # a refused connection may come out of it
                 assigned = self._consumer.assignment()
                 positions = {one.partition: self._consumer.position(one) for one in assigned}
                 self._consumer.commit()

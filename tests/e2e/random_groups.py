@@ -14,9 +14,6 @@ from tests.e2e.offsets_reading import PATIENCE_S, Following, read_all
 from tests.e2e.random_checks import wait_until_none
 from tests.e2e.random_stage import KEEPING_RECORDS, Stage
 
-_LONG_POLL_S = 10.0
-"""Longer than a rebalance takes where nobody is away."""
-
 
 class Groups:
     """Members of kafka-python, librdkafka and Kafka's own consumer that commit all the time."""
@@ -29,8 +26,8 @@ class Groups:
         self._writer.start()
         java = JavaClient(brokers, "mixed", stage.demo.folders.root.parent)
         self._members = [
-            Member("python", PythonClient(brokers, "python", poll_s=_LONG_POLL_S)),
-            Member("python", PythonClient(brokers, "python", poll_s=_LONG_POLL_S)),
+            Member("python", PythonClient(brokers, "python")),
+            Member("python", PythonClient(brokers, "python")),
             Member("mixed", RdClient(brokers, "mixed")),
             Member("mixed", java),
         ]

@@ -196,7 +196,7 @@ def test_members_go_on_when_their_tokens_end(tokened: Tokened, tmp_path: Path) -
     config = tools.properties("member", tokened.java())
     at = brokers(tokened.cluster)
     members = [
-        Member("of-python", PythonClient(at, "of-python", poll_s=5.0, **tokened.python())),
+        Member("of-python", PythonClient(at, "of-python", **tokened.python())),
         Member("of-librdkafka", RdClient(at, "of-librdkafka", **tokened.librdkafka())),
         Member("of-java", JavaClient(at, "of-java", tmp_path, "--consumer.config", str(config))),
     ]
