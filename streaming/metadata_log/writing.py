@@ -31,9 +31,9 @@ _EPOCH = 1
 _RECORDS_OF_BATCH = 1000
 """A configuration or an assignment has some kilobytes at most, and a batch may have 8 MiB."""
 _FORMATTED = f"{0:020}-{0:010}.checkpoint"
-"""Where kafka-storage writes voters that may change, and since 4.2 all else."""
+"""Where kafka-storage writes voters that may change, and since 4.4 all else."""
 _BOOTSTRAP = "bootstrap.checkpoint"
-"""Where it writes all else before 4.2, beside METADATA_PARTITION."""
+"""Where it writes all else before 4.4, beside METADATA_PARTITION."""
 _HEADER, _FOOTER = 3, 4
 """Types of control records that begin and end a snapshot (ControlRecordType)."""
 _HEADER_VALUE = Struct(">hqB")  # version, time of the last record, no tagged fields
