@@ -10,6 +10,7 @@ import typer
 
 from streaming.commands.options import ConfigFiles, Overrides, outside_settings
 from streaming.commands.output import table_console, table_of
+from streaming.process.wall_clock import wall_clock_ms
 
 if TYPE_CHECKING:
     from streaming.kraft_snapshot.run import Written
@@ -41,13 +42,11 @@ def kraft_snapshot(
     users, access control lists and tokens. Changes nothing, in ZooKeeper and at brokers. Exit code
     6 when something had to be left out.
     """
-    import time
-
     from streaming.kraft_snapshot.run import write_kraft_snapshot
     from streaming.shadow.exit_codes import exit_code
 
     settings = outside_settings(config, zookeeper, overrides)
-    written = write_kraft_snapshot(settings, folder, time.time_ns() // 1_000_000)
+    written = write_kraft_snapshot(settings, folder, wall_clock_ms())
     if as_json:
         typer.echo(orjson.dumps(_row(written) | {"gaps": written.gaps}).decode())
     else:

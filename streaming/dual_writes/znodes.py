@@ -25,7 +25,7 @@ from streaming.dual_writes.naming import (
     token_facts,
 )
 from streaming.migration.configs import quota_value
-from streaming.migration.entities import below, config_data, data_of
+from streaming.migration.entities import below, config_data, data_of, each_read
 from streaming.observers.acl_lists import acl_lists
 from streaming.security.scram import DIGESTS, parse_credential
 from streaming.verification.cluster import Topic as HeldTopic
@@ -161,14 +161,11 @@ def _take(
 
     about: what a path is about. facts: what the data say about it.
     """
-    for path, said in data.items():
-        subject = about(path)
-        try:
-            if said:  # a znode that has only just been made has none
-                found.known.facts[subject] = facts(subject, said)
-        except ValueError as error:
-            found.gaps.append(f"{path}: {error}")
-            found.left_out.subjects.add(subject)
+    read, broken = each_read(data, lambda path, said: facts(about(path), said))
+    found.known.facts |= {about(path): said for path, said in read.items()}
+    for path, error in broken.items():
+        found.gaps.append(f"{path}: {error}")
+        found.left_out.subjects.add(about(path))
 
 
 _PARTS: Mapping[Matter, Callable[[ZkReader, ZooKeeperKnowledge], None]] = {

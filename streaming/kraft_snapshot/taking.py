@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from streaming.metadata_log.records import Record
+from streaming.migration.entities import each_read
 
 
 def taken(
@@ -17,9 +19,6 @@ def taken(
 
     records: of a path and what is there.
     """
-    for path, said in data.items():
-        try:
-            if said:  # a znode that has only just been made has none
-                yield from list(records(path, said))
-        except ValueError as error:
-            gaps.append(f"{path}: {error}")
+    found, broken = each_read(data, lambda path, said: list(records(path, said)))
+    yield from itertools.chain.from_iterable(found.values())
+    gaps += [f"{path}: {error}" for path, error in broken.items()]

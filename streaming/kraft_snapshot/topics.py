@@ -12,10 +12,10 @@ from state.topic_partition import TopicPartition
 from streaming.errors import HelmstreamError
 from streaming.metadata_log.records import Record, RecordType
 from streaming.migration.findings import such_as
-from streaming.verification.cluster import read_states, read_topics
+from streaming.verification.cluster import read_states, read_topics, topic_names
 from streaming.wire.schema_codec import Body
 from streaming.zk.reader import ZkReader
-from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, PartitionStates, TopicZNode
+from streaming.zk.znodes import PartitionStates, TopicZNode
 
 
 class TopicsUnreadable(HelmstreamError):
@@ -31,10 +31,9 @@ def read_all_topics(session: ZkReader) -> dict[str, TopicZNode]:
     """Return all topics by name, but for those that are being deleted, which a migration leaves out
     too. Raises TopicsUnreadable, and the errors of streaming.zk.errors.
     """
-    deleted = set(session.children(DELETE_TOPICS_PATH) or ())
-    names = set(session.children(TOPICS_PATH) or ()) - deleted
     unread: list[str] = []
-    topics = read_topics(session, sorted(names), unread)
+    names, _ = topic_names(session)
+    topics = read_topics(session, names, unread)
     _refuse(unread)
     _refuse([f"{name} has no id" for name, topic in topics.items() if topic.topic_id is None])
     return topics

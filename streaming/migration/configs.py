@@ -7,13 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from streaming.metadata_log.codes import QUOTA_ENTITIES
 from streaming.migration.findings import Finding, Weight, such_as
 from streaming.security.scram import DIGESTS, parse_credential
 from streaming.zk.znodes import CONFIG_PATH, parse_config
 from streaming.zk.znodes.paths import DEFAULT_ENTITY
 
 _BROKERS = "brokers"
-_QUOTAS = frozenset({"users", "clients", "ips"})
+_QUOTAS = frozenset(QUOTA_ENTITIES.values())
 KINDS = ("topics", _BROKERS, *sorted(_QUOTAS))
 """Of entities that have configurations, as znodes are called."""
 _JAVAS_NUMBER = re.compile(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from streaming.migration.configs import KINDS
 from streaming.zk.multiread import children_many, read_many
@@ -10,6 +11,7 @@ from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import CONFIG_PATH
 
 _CLIENTS_OF_USERS = "clients"
+_Read = TypeVar("_Read")
 
 
 def config_data(session: ZkReader) -> dict[str, bytes]:
@@ -34,3 +36,20 @@ def data_of(session: ZkReader, paths: Sequence[str]) -> dict[str, bytes]:
     """Return the data of znodes by path, of those that are there."""
     read = read_many(session, paths).data
     return {path: data for path, data in zip(paths, read, strict=True) if data is not None}
+
+
+def each_read(
+    data: Mapping[str, bytes], read: Callable[[str, bytes], _Read]
+) -> tuple[dict[str, _Read], dict[str, ValueError]]:
+    """Return what znodes say that have data, and why some say nothing: what reading them raised.
+
+    read: makes something of a path and what is there.
+    """
+    found, broken = {}, {}
+    for path, said in data.items():
+        try:
+            if said:  # a znode that has only just been made has none
+                found[path] = read(path, said)
+        except ValueError as error:
+            broken[path] = error
+    return found, broken

@@ -8,7 +8,7 @@ import orjson
 
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
 from streaming.migration.configs import config_findings
-from streaming.migration.entities import below, config_data, data_of
+from streaming.migration.entities import below, config_data, data_of, each_read
 from streaming.migration.findings import Finding, Weight
 from streaming.observers.acl_lists import acl_lists
 from streaming.zk.errors import RequestFailed
@@ -49,13 +49,7 @@ def _others(session: ZkReader) -> Iterator[Finding]:
         parse_producer_id_block: [PRODUCER_ID_BLOCK_PATH],
     }
     for parse, paths in read.items():
-        for path, data in data_of(session, paths).items():
-            try:
-                if data:  # a znode that has only just been made has none
-                    parse(data)
-            except ValueError as error:
-                what, remedy = f"it cannot be read: {error}", "mend it, or delete it"
-                yield Finding(Weight.STOPS, path, what, remedy)
+        yield from _unreadable(data_of(session, paths), parse)
     if read[parse_token]:
         yield Finding(
             Weight.TO_DO,
@@ -64,6 +58,13 @@ def _others(session: ZkReader) -> Iterator[Finding]:
             "give the KRaft controllers the brokers' delegation.token.secret.key",
             settled_by=("delegation.token.secret.key", "delegation.token.master.key"),
         )
+
+
+def _unreadable(data: Mapping[str, bytes], parse: Callable[[bytes], object]) -> Iterator[Finding]:
+    _, broken = each_read(data, lambda _, said: parse(said))
+    for path, error in broken.items():
+        what, remedy = f"it cannot be read: {error}", "mend it, or delete it"
+        yield Finding(Weight.STOPS, path, what, remedy)
 
 
 def _requests(session: ZkReader) -> Iterator[Finding]:

@@ -53,8 +53,9 @@ def look(settings: Settings, controllers: Sequence[Path] = ()) -> Found:
     Raises NoZooKeeper, ConfigurationError when a file that the settings name cannot be used, and
     the errors of streaming.zk.errors.
     """
+    known = read_controllers(controllers)
     check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
-    known, connector, found = read_controllers(controllers), Connector.of(settings), Found()
+    connector, found = Connector.of(settings), Found()
     with reader_of(settings) as session:
         cluster = read_cluster(session)
         found.begun = cluster.in_kraft

@@ -104,13 +104,12 @@ def read_cluster(session: ZkReader) -> Cluster:
     """
     unread: list[str] = []
     brokers = _read_brokers(session, unread)
-    deleted = frozenset(session.children(DELETE_TOPICS_PATH) or ())
-    names = set(session.children(TOPICS_PATH) or ()) - deleted
-    topics = read_topics(session, sorted(names), unread)
+    names, deleted = topic_names(session)
+    topics = read_topics(session, names, unread)
     held = _with_states(session, topics, unread)
     controller = session.get(CONTROLLER_PATH)
     data = b"" if controller is None else controller.data
-    left_out = deleted | (names - topics.keys())
+    left_out = deleted.union(names) - topics.keys()
     return Cluster(
         parse_controller_id(data),
         brokers,
@@ -135,6 +134,14 @@ def _read_brokers(session: ZkReader, unread: list[str]) -> dict[int, BrokerNode]
             continue
         found[id_] = BrokerNode(id_, broker.rack, tuple(broker.endpoints))
     return found
+
+
+def topic_names(session: ZkReader) -> tuple[list[str], frozenset[str]]:
+    """Return the topics that there are, in order, and those that are being deleted, which are none
+    of them. Raises the errors of streaming.zk.errors.
+    """
+    deleted = frozenset(session.children(DELETE_TOPICS_PATH) or ())
+    return sorted(set(session.children(TOPICS_PATH) or ()) - deleted), deleted
 
 
 def read_topics(

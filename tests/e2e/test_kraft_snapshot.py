@@ -4,7 +4,6 @@ nobody is asked anything but ZooKeeper, and brokers keep their disks.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from streaming.dual_writes.run import read_quorum
 from streaming.dual_writes.znodes import read_knowledge
 from streaming.embedded.broker import KafkaBroker
 from streaming.kraft_snapshot.run import Written, write_kraft_snapshot
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings_loader import load_settings
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CLUSTER_ID_PATH, parse_cluster_id
@@ -66,7 +66,7 @@ def go_on(quorum: Quorum, session: ZkSession, zookeeper: str) -> Written:
     quorum.prepare(parse_cluster_id(cluster_id.data), OF_THE_QUORUM)
     settings = load_settings(overrides=[f"zookeeper.connect={zookeeper}"], environment={})
     folder = quorum.metadata_log.parent
-    written = write_kraft_snapshot(settings, folder, time.time_ns() // 1_000_000)
+    written = write_kraft_snapshot(settings, folder, wall_clock_ms())
     in_zookeeper = read_knowledge(session)
     assert not in_zookeeper.gaps
     assert not list(differences(in_zookeeper.known, read_quorum(folder).known))
