@@ -24,7 +24,6 @@ from streaming.dual_writes.naming import (
     may,
     token_facts,
 )
-from streaming.migration.configs import quota_value
 from streaming.migration.entities import below, config_data, data_of, each_read
 from streaming.observers.acl_lists import acl_lists
 from streaming.security.scram import DIGESTS, parse_credential
@@ -41,6 +40,7 @@ from streaming.zk.znodes import (
 )
 from streaming.zk.znodes.acls import parse_acls
 from streaming.zk.znodes.delegation_tokens import TOKENS_PATH, parse_token
+from streaming.zk.znodes.quotas import quota_value
 
 _PLAIN = ("topics/", "brokers/")
 """Whose configurations are no quotas."""

@@ -15,6 +15,7 @@ from streaming.zk.multiread import read_many
 from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import entity_config_path, parse_config
 from streaming.zk.znodes.paths import DEFAULT_ENTITY, sanitized
+from streaming.zk.znodes.quotas import quota_value
 
 _RATE = "controller_mutation_rate"
 
@@ -47,7 +48,8 @@ def _rate(session: ZkReader, key: tuple[str, str]) -> Rate | None:
     for (path, entity), data in zip(places, configs, strict=True):
         text = None if data is None else parse_config(data).get(_RATE)
         if text is not None:
-            return Rate(entity, _per_s(path, text))
+            per_s = _per_s(path, text)
+            return Rate(entity, max(per_s, 0.0)) if per_s < math.inf else None
     return None
 
 
@@ -65,11 +67,10 @@ def _places(user: str, client: str) -> Iterator[tuple[str, Entity]]:
 
 
 def _per_s(path: str, text: str) -> float:
-    """Return a rate; raises ValueError naming what is wrong."""
+    """Return a rate, infinite or NaN where it limits nobody; raises ValueError naming what is
+    wrong.
+    """
     try:
-        per_s = float(text)
-    except ValueError:
-        per_s = math.nan
-    if not math.isfinite(per_s):
-        raise ValueError(f"{path}: {_RATE} = {text!r} is no number")
-    return max(per_s, 0.0)
+        return quota_value(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: {_RATE} = {error}") from error

@@ -9,13 +9,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from streaming.kraft_snapshot.taking import taken
 from streaming.metadata_log.codes import CONFIGURED, QUOTA_ENTITIES
 from streaming.metadata_log.records import Record, RecordType
-from streaming.migration.configs import is_password, quota_value
+from streaming.migration.configs import is_password
 from streaming.migration.entities import config_data
 from streaming.security.scram import DIGESTS, MECHANISMS, parse_credential
 from streaming.wire.schema_codec import Body
 from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import CONFIG_PATH, parse_config
 from streaming.zk.znodes.paths import DEFAULT_ENTITY, desanitized
+from streaming.zk.znodes.quotas import quota_value
 
 _TOPICS, _BROKERS = "topics", "brokers"
 _KINDS = {folder: kind for kind, folder in CONFIGURED.items()}

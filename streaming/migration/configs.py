@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from streaming.metadata_log.codes import QUOTA_ENTITIES
@@ -12,15 +11,12 @@ from streaming.migration.findings import Finding, Weight, such_as
 from streaming.security.scram import DIGESTS, parse_credential
 from streaming.zk.znodes import CONFIG_PATH, parse_config
 from streaming.zk.znodes.paths import DEFAULT_ENTITY
+from streaming.zk.znodes.quotas import quota_value
 
 _BROKERS = "brokers"
 _QUOTAS = frozenset(QUOTA_ENTITIES.values())
 KINDS = ("topics", _BROKERS, *sorted(_QUOTAS))
 """Of entities that have configurations, as znodes are called."""
-_JAVAS_NUMBER = re.compile(
-    r"\s*[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)\s*", re.ASCII
-)
-"""What Double.valueOf takes, but for hexadecimal numbers."""
 _PASSWORDS = (
     "password",
     "sasl.jaas.config",
@@ -34,13 +30,6 @@ _PASSWORDS = (
 def is_password(key: str) -> bool:
     """Return whether a configuration is one that brokers encode."""
     return key.endswith(_PASSWORDS)
-
-
-def quota_value(text: str) -> float:
-    """Return a quota as brokers read it (Double.valueOf); raises ValueError."""
-    if not _JAVAS_NUMBER.fullmatch(text):
-        raise ValueError(f"{text!r} is no number")
-    return float(text.strip().rstrip("fFdD"))
 
 
 def config_findings(configs: Mapping[str, bytes]) -> Iterator[Finding]:

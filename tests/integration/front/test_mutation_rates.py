@@ -60,7 +60,16 @@ def test_other_quotas_limit_nothing_here(zookeeper, zk_session):
     assert rate(zookeeper, *BOTH) == Rate(CLIENT, 2.5)
 
 
-@pytest.mark.parametrize("value", ["many", "NaN", ""])
+@pytest.mark.parametrize("value", ["Infinity", "NaN"])
+def test_what_never_is_reached_limits_nobody(zookeeper, zk_session, value, caplog):
+    put(zk_session, "clients/<default>", "2.5")
+    put(zk_session, "clients/c%2Fd", value)
+    assert rate(zookeeper, *BOTH) is None
+    assert rate(zookeeper, "u", "other") == Rate(("", "other"), 2.5)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("value", ["many", "1_000", ""])
 def test_what_is_no_rate_is_told_and_limits_nothing(zookeeper, zk_session, value, caplog):
     put(zk_session, "clients/<default>", value)
     assert rate(zookeeper, *BOTH) is None
