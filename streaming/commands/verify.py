@@ -35,7 +35,7 @@ def verify(
         typer.Option(
             "--metadata-log",
             metavar="FOLDER",
-            help="While a cluster migrates: compare what a KRaft controller has in this folder,"
+            help="While a cluster migrates to KRaft: compare what a controller has in this folder,"
             " instead of what brokers have.",
         ),
     ] = None,

@@ -1,7 +1,8 @@
 """`helmstream verify --metadata-log`: everything put together.
 
 A quorum writes to ZooKeeper after it has written its log. So what counts is what ZooKeeper has
-otherwise in two looks in a row while the quorum's value stayed as it was.
+otherwise in two looks in a row while the quorum's value stayed as it was. One that began with a
+snapshot of ZooKeeper's (`helmstream kraft-snapshot`) writes nothing there, and is compared too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from streaming.verification.looks import LOOKS_MAX
 from streaming.zk.opening import reader_of
 
 _DOES_NOT_WRITE = {
-    MigrationState.NONE: "its log has no migration of a cluster",
+    MigrationState.NONE: "its log has no migration of a cluster, and no topics",
     MigrationState.PRE_MIGRATION: "it has not taken the cluster's metadata over yet",
     MigrationState.POST_MIGRATION: "the migration is finished",
 }
@@ -63,6 +64,11 @@ class Quorum:
     migration: MigrationState
     offset: int
 
+    @property
+    def began_with_a_snapshot(self) -> bool:
+        """Whether it has topics without a migration."""
+        return self.migration is MigrationState.NONE and bool(self.known.topics)
+
 
 def read_quorum(folder: Path) -> Quorum:
     """Read what a quorum knows; raises UnreadableMetadataLog and OSError."""
@@ -88,7 +94,8 @@ def settled(
         if look:
             time.sleep(settle_s)
         theirs = quorum()
-        if why := _DOES_NOT_WRITE.get(theirs.migration):
+        why = _DOES_NOT_WRITE.get(theirs.migration)
+        if why is not None and not theirs.began_with_a_snapshot:
             return Found(theirs.offset, gaps=[f"the quorum does not write to ZooKeeper: {why}"])
         ours = zookeeper()
         known = theirs.known

@@ -22,6 +22,7 @@ OF_THE_QUORUM = {
     "delegation.token.secret.key": "key",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
+    "broker.session.timeout.ms": "60000",  # leaders of a broker that is slow stay
 }
 CREDENTIAL = credential_text(credential_of_password("SCRAM-SHA-256", b"s" * 32, b"salt", 4096))
 TOKEN = DelegationToken("token", "User:alice", "User:bob", ("User:c", "User:a"), 1, 2**41, 2**42)

@@ -22,12 +22,11 @@ from kafka.structs import OffsetAndMetadata
 
 from streaming.demo.cluster import TOPIC, DemoCluster
 from streaming.demo.steps import STORY
-from streaming.dual_writes.knowledge import differences
-from streaming.dual_writes.run import read_quorum
-from streaming.dual_writes.znodes import read_knowledge
+from streaming.dual_writes.run import compare
 from streaming.embedded.broker import KafkaBroker
 from streaming.kraft_snapshot.run import Written, write_kraft_snapshot
 from streaming.process.wall_clock import wall_clock_ms
+from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CLUSTER_ID_PATH, parse_cluster_id
@@ -59,17 +58,20 @@ ANYTHING = {
 GROUPS = ResourcePatternFilter(ResourceType.GROUP, None, ACLResourcePatternType.ANY)
 
 
+def settings_of(zookeeper: str) -> Settings:
+    return load_settings(overrides=[f"zookeeper.connect={zookeeper}"], environment={})
+
+
 def go_on(quorum: Quorum, session: ZkSession, zookeeper: str) -> Written:
     """Start a controller with what ZooKeeper has, once it is compared with that."""
     cluster_id = session.get(CLUSTER_ID_PATH)
     assert cluster_id is not None
     quorum.prepare(parse_cluster_id(cluster_id.data), OF_THE_QUORUM)
-    settings = load_settings(overrides=[f"zookeeper.connect={zookeeper}"], environment={})
+    settings = settings_of(zookeeper)
     folder = quorum.metadata_log.parent
     written = write_kraft_snapshot(settings, folder, wall_clock_ms())
-    in_zookeeper = read_knowledge(session)
-    assert not in_zookeeper.gaps
-    assert not list(differences(in_zookeeper.known, read_quorum(folder).known))
+    found = compare(settings, quorum.metadata_log, settle_s=0)
+    assert (found.topics, found.differences, found.gaps) == (written.topics, [], [])
     quorum.launch()
     return written
 
@@ -139,7 +141,5 @@ def test_all_else(
         admin.create_topics({"new": {}}, timeout_ms=ASK_MS)
     assert (group_list.resource_pattern.resource_name, group_list.principal) == ("g-", "User:bob")
     assert list(users) == ["alice"]
-    said = list(
-        differences(read_knowledge(zk_session).known, read_quorum(quorum.metadata_log).known)
-    )
-    assert [one.subject.name for one in said] == ["new"]
+    found = compare(settings_of(zookeeper), quorum.metadata_log, settle_s=0)
+    assert [one.subject.name for one in found.differences] == ["new"]

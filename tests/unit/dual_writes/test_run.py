@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.dual_writes.knowledge import Known, Matter, Subject
+from streaming.dual_writes.knowledge import Known, Matter, Subject, Topic
 from streaming.dual_writes.quorum import MigrationState
 from streaming.dual_writes.run import Found, Quorum, read_quorum, settled
 from streaming.dual_writes.znodes import ZooKeeperKnowledge
@@ -91,6 +91,18 @@ def test_a_quorum_that_writes_nothing_is_not_compared(state: MigrationState) -> 
     assert not values_found(found)
     (gap,) = found.gaps
     assert gap.startswith("the quorum does not write to ZooKeeper: ")
+
+
+@pytest.mark.usefixtures("waited")
+def test_a_quorum_that_began_with_a_snapshot_is_compared() -> None:
+    theirs = Known(topics={"t": Topic("id")})
+    found = settled(
+        lambda: Quorum(theirs, MigrationState.NONE, 42),
+        lambda: ZooKeeperKnowledge(Known()),
+        SETTLE_S,
+    )
+    assert [one.subject.name for one in found.differences] == ["t"]
+    assert not found.gaps
 
 
 def test_a_quorum_is_read_from_its_log(tmp_path: Path) -> None:
