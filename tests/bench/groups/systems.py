@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -23,8 +23,9 @@ from tests.fixtures.waiting import wait_for
 KAFKA, HELMSTREAM, FOLDING = "kafka", "helmstream", "folding"
 _JVM = ("-Xmx2g", "-Xms256m")
 """As Kafka's own scripts leave it but for the heap: G1, all compilers."""
+GROUP_PARTITIONS = 8
 _BROKER = {
-    "offsets.topic.num.partitions": "8",
+    "offsets.topic.num.partitions": str(GROUP_PARTITIONS),
     "num.network.threads": "3",
     "num.io.threads": "8",
     "group.initial.rebalance.delay.ms": "0",
@@ -33,6 +34,7 @@ _BROKER = {
     "zookeeper.session.timeout.ms": "18000",
 }
 _ZOOKEEPER_HEAP_MB = 1_500
+NO_MORE: Mapping[str, str] = {}
 _START_S = 600.0
 _POLL_S = 0.2
 _EXISTS_ALREADY = 36
@@ -47,6 +49,10 @@ class System(Protocol):
     def address(self) -> tuple[str, int]:
         """Return where members connect to."""
 
+    @property
+    def broker_port(self) -> int:
+        """Return where its broker listens."""
+
     def processes(self) -> dict[str, list[psutil.Process]]:
         """Return its processes by kind."""
 
@@ -59,16 +65,27 @@ class Stock:
 
     name = KAFKA
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, broker_config: Mapping[str, str] = NO_MORE) -> None:
         self._zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
-        self._broker = _broker(folder, self._zookeeper.start(), 1)
+        self._broker = _broker(folder, self._zookeeper.start(), 1, broker_config)
         self._broker.start(_START_S)
         create_topic(self._broker.client_port)
+        wait_for_coordinator(self._broker.client_port, self._broker.client_port)
+
+    def restart(self) -> None:
+        """Stop the broker, start it again, and wait until it coordinates."""
+        assert self._broker.terminate(), "the broker does not end"
+        self._broker.start(_START_S)
         wait_for_coordinator(self._broker.client_port, self._broker.client_port)
 
     @property
     def address(self) -> tuple[str, int]:
         return LOOPBACK, self._broker.client_port
+
+    @property
+    def broker_port(self) -> int:
+        """Return where its broker listens."""
+        return self._broker.client_port
 
     def processes(self) -> dict[str, list[psutil.Process]]:
         return {"broker": [psutil.Process(self._broker.pid)]}
@@ -91,13 +108,14 @@ class Ours:
         overrides: list[str],
         *,
         broker_id: int = 1,
+        broker_config: Mapping[str, str] = NO_MORE,
         prepare: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.name = name
         self._zookeeper = EmbeddedZooKeeper(folder / "zookeeper", max_heap_mb=_ZOOKEEPER_HEAP_MB)
         connect = self._zookeeper.start()
         prepare(connect)
-        self._broker = _broker(folder, connect, broker_id)
+        self._broker = _broker(folder, connect, broker_id, broker_config)
         (self._port,) = free_ports(1)
         settings = [
             f"zookeeper.connect={connect}",
@@ -112,14 +130,30 @@ class Ours:
             "request.timeout.ms=120000",
             *overrides,
         ]
-        config = [f"--set={one}" for one in settings]
-        self._supervisor = Supervisor(folder / "helmstream", config)
-        if name == FOLDING:
-            without_spark(self._supervisor, one_life=True)
-        self._supervisor.start()
+        self._config = [f"--set={one}" for one in settings]
+        self._folder = folder / "helmstream"
+        self._supervisor = self._start_ours()
         self._broker.start(_START_S)
         _wait_for("control of the broker", self._controls)
         create_topic(self._port)
+        wait_for_coordinator(self._broker.client_port, self._port)
+
+    def _start_ours(self) -> Supervisor:
+        supervisor = Supervisor(self._folder, self._config)
+        if self.name == FOLDING:
+            without_spark(supervisor, one_life=True)
+        supervisor.start()
+        return supervisor
+
+    def leave(self) -> None:
+        """Give everything back to the broker, and wait until that coordinates."""
+        self._supervisor.stop()
+        wait_for_coordinator(self._broker.client_port, self._broker.client_port)
+
+    def come_back(self) -> None:
+        """Coordinate again, after `leave`."""
+        self._supervisor = self._start_ours()
+        _wait_for("control of the broker", self._controls)
         wait_for_coordinator(self._broker.client_port, self._port)
 
     def _controls(self) -> bool:
@@ -129,6 +163,11 @@ class Ours:
     @property
     def address(self) -> tuple[str, int]:
         return LOOPBACK, self._port
+
+    @property
+    def broker_port(self) -> int:
+        """Return where its broker listens."""
+        return self._broker.client_port
 
     def processes(self) -> dict[str, list[psutil.Process]]:
         for role in self._supervisor.roles.values():
@@ -150,15 +189,16 @@ def start(name: str, folder: Path, overrides: list[str]) -> System:
     return Ours(folder, name, overrides)
 
 
-def _broker(folder: Path, connect: str, broker_id: int) -> KafkaBroker:
-    return KafkaBroker(broker_id, connect, folder / "broker", config=_BROKER, jvm_options=_JVM)
+def _broker(folder: Path, connect: str, broker_id: int, more: Mapping[str, str]) -> KafkaBroker:
+    config = {**_BROKER, **more}
+    return KafkaBroker(broker_id, connect, folder / "broker", config=config, jvm_options=_JVM)
 
 
-def create_topic(port: int) -> None:
-    """Create the topic of which offsets are committed."""
+def create_topic(port: int, name: str = TOPIC, partitions: int = 20) -> None:
+    """Create a topic of which offsets are committed."""
 
     def created() -> bool:
-        topic = {"name": TOPIC, "num_partitions": 20, "replication_factor": 1}
+        topic = {"name": name, "num_partitions": partitions, "replication_factor": 1}
         body = {"topics": [topic], "timeout_ms": 30_000, "validate_only": False}
         answer = ask_once(port, ApiKey.CREATE_TOPICS, 4, body)
         return answer["topics"][0]["error_code"] in (0, _EXISTS_ALREADY)

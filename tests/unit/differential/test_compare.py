@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import orjson
 import pytest
 
@@ -11,6 +9,7 @@ from tests.differential.compare import Look, Node, differences, nodes
 from tests.differential.known import KNOWN, sorted_out
 from tests.differential.steps import REASSIGNMENT_PATH
 from tests.differential.told import State, Told
+from tests.unit.differential.table import first_column
 
 TOPIC, STATE = "/brokers/topics/t", "/brokers/topics/t/partitions/0/state"
 
@@ -169,6 +168,4 @@ def test_a_state_in_between_is_known_when_ours_is_the_outcome(
 
 
 def test_every_known_difference_is_written_down() -> None:
-    table = (Path(__file__).parents[3] / "docs" / "differences.md").read_text("utf-8")
-    rows = {line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")}
-    assert {name for name, _ in KNOWN} <= rows
+    assert {name for name, _ in KNOWN} <= first_column()
