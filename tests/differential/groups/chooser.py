@@ -55,12 +55,16 @@ _WRONG_COMMITS: Sequence[Body] = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Requests that are sent one right after the other."""
+    """Requests that are sent one right after the other. reconnecting: clients that give up waiting
+    before, and hang up.
+    """
 
     requests: Sequence[Request]
+    reconnecting: Sequence[Client] = ()
 
     def __str__(self) -> str:
-        return "; ".join(map(str, self.requests))
+        again = [f"{one.name} connects again" for one in self.reconnecting]
+        return "; ".join([*again, *map(str, self.requests)])
 
 
 class Chooser:
@@ -93,10 +97,23 @@ class Chooser:
         """Return the next step."""
         while True:
             group = self._random.choice(self._model.groups)
+            if self._seldom(20) and (step := self._repeat(group)):
+                return step
             shares = [share(group) for share in self._shares.values()]
             (action,) = self._random.choices([*self._shares], shares)
             if requests := action(group):
                 return Step(requests)
+
+    def _repeat(self, group: Group) -> Step | None:
+        """A client that waits gives up, and asks again."""
+        waiting = [one for one in group.clients if one.waits_for is not None]
+        if not waiting:
+            return None
+        client = self._random.choice(waiting)
+        joins = client.waits_for is ApiKey.JOIN_GROUP
+        client.waits_for = None
+        again = self._joining(group, client) if joins else self._sync_of(group, client)
+        return Step([again], reconnecting=[client])
 
     def _seldom(self, one_in: int = 12) -> bool:
         return self._random.randrange(one_in) == 0
@@ -149,15 +166,13 @@ class Chooser:
     def _sync(self, group: Group) -> list[Request]:
         if not group.members:
             return []
-        client = self._random.choice(group.members)
-        body = asking.sync_group(group, client)
-        return [self._request(client, ApiKey.SYNC_GROUP, body, _WRONG_SYNCS)]
+        return [self._sync_of(group, self._random.choice(group.members), _WRONG_SYNCS)]
 
     def _all_sync(self, group: Group) -> list[Request]:
-        return [
-            self._request(one, ApiKey.SYNC_GROUP, asking.sync_group(group, one))
-            for one in group.members
-        ]
+        return [self._sync_of(group, one) for one in group.members]
+
+    def _sync_of(self, group: Group, client: Client, wrong: Sequence[Body] = ()) -> Request:
+        return self._request(client, ApiKey.SYNC_GROUP, asking.sync_group(group, client), wrong)
 
     # ---------------------------------------------------------------- members
     def _heartbeat(self, group: Group) -> list[Request]:

@@ -77,6 +77,9 @@ class Run:
 
     def do(self, step: Step) -> list[Difference]:
         """Take a step, wait while somebody's time is short, and return what differs."""
+        for client in step.reconnecting:
+            for side in (self._stock, self._ours):
+                side.hang_up(client.name)
         return self._settled(step.requests)
 
     def _settled(self, requests: Sequence[Request]) -> list[Difference]:

@@ -87,7 +87,7 @@ class Side:
             data = connection.socket.recv(_CHUNK_BYTES)
             connection.received += data
             if not data:
-                self._hang_up(client)
+                self.hang_up(client)
                 self._answers[client] = CLOSED
             elif (answer := self._answer(connection)) is not None:
                 self._answers[client] = answer
@@ -159,12 +159,14 @@ class Side:
     def begin_anew(self, client: str, given: int) -> None:
         """Hang up for a client, whatever it was answered, and count its ids from a number on."""
         self._given[client] = given
-        self._answers.pop(client, None)
-        if client in self._connections:
-            self._hang_up(client)
+        self.hang_up(client)
 
-    def _hang_up(self, client: str) -> None:
-        connection = self._connections.pop(client)
+    def hang_up(self, client: str) -> None:
+        """Close a client's connection, whatever it was answered."""
+        self._answers.pop(client, None)
+        connection = self._connections.pop(client, None)
+        if connection is None:
+            return
         self._selector.unregister(connection.socket)
         connection.socket.close()
 
@@ -172,7 +174,7 @@ class Side:
         """Hang up for all clients, who go on elsewhere."""
         self._address = address
         for client in [*self._connections]:
-            self._hang_up(client)
+            self.hang_up(client)
 
     def close(self) -> None:
         """Hang up for all clients."""
