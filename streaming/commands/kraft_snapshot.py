@@ -30,6 +30,15 @@ def kraft_snapshot(
         str | None,
         typer.Option("--zookeeper", metavar="HOST:PORT", help="The cluster to read."),
     ] = None,
+    broker_configs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--broker-config",
+            metavar="FILE",
+            help="The properties that a broker is started with: its password.encoder.secret decodes"
+            " passwords that are kept in ZooKeeper. May be repeated.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON line instead of a table.")
     ] = False,
@@ -42,11 +51,12 @@ def kraft_snapshot(
     users, access control lists and tokens. Changes nothing, in ZooKeeper and at brokers. Exit code
     6 when something had to be left out.
     """
-    from streaming.kraft_snapshot.run import write_kraft_snapshot
+    from streaming.kraft_snapshot.run import secrets_of, write_kraft_snapshot
     from streaming.shadow.exit_codes import exit_code
 
     settings = outside_settings(config, zookeeper, overrides)
-    written = write_kraft_snapshot(settings, folder, wall_clock_ms())
+    secrets = secrets_of(broker_configs or ())
+    written = write_kraft_snapshot(settings, folder, wall_clock_ms(), secrets)
     if as_json:
         typer.echo(orjson.dumps(_row(written) | {"gaps": written.gaps}).decode())
     else:

@@ -11,6 +11,7 @@ from streaming.metadata_log.codes import CONFIGURED, QUOTA_ENTITIES
 from streaming.metadata_log.records import Record, RecordType
 from streaming.migration.configs import is_password
 from streaming.migration.entities import config_data
+from streaming.security.encoded_passwords import decoded
 from streaming.security.scram import DIGESTS, MECHANISMS, parse_credential
 from streaming.wire.schema_codec import Body
 from streaming.zk.reader import ZkReader
@@ -24,11 +25,13 @@ _OF_QUOTAS = {folder: entity for entity, folder in QUOTA_ENTITIES.items()}
 _MECHANISMS = {name: code for code, name in MECHANISMS.items()}
 
 
-def config_records(session: ZkReader, topics: Collection[str], gaps: list[str]) -> Iterator[Record]:
+def config_records(
+    session: ZkReader, topics: Collection[str], secrets: Sequence[str], gaps: list[str]
+) -> Iterator[Record]:
     """Yield the records of all configurations but of topics that are not among `topics`.
 
-    gaps gets what cannot be read, and passwords of brokers, which those have encoded. Raises the
-    errors of streaming.zk.errors.
+    secrets: of brokers, with which those have encoded passwords. gaps gets what cannot be read.
+    Raises the errors of streaming.zk.errors.
     """
 
     def records(path: str, said: bytes) -> Iterator[Record]:
@@ -39,10 +42,13 @@ def config_records(session: ZkReader, topics: Collection[str], gaps: list[str]) 
         if kind in _OF_QUOTAS:
             yield from _limits([kind, name, *below], config)
         else:
-            encoded = sorted(filter(is_password, config))
-            if encoded:
-                gaps.append(f"{path}: {', '.join(encoded)}: brokers have encoded it")
-            yield from _config(kind, name, {key: config[key] for key in config.keys() - encoded})
+            for key in sorted(filter(is_password, config)):
+                try:
+                    config[key] = decoded(config[key], secrets)
+                except ValueError as error:
+                    del config[key]
+                    gaps.append(f"{path}: {key}: {error}")
+            yield from _config(kind, name, config)
 
     return taken(config_data(session), records, gaps)
 

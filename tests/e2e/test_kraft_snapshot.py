@@ -24,10 +24,13 @@ from streaming.demo.cluster import TOPIC, DemoCluster
 from streaming.demo.steps import STORY
 from streaming.dual_writes.run import compare
 from streaming.embedded.broker import KafkaBroker
-from streaming.kraft_snapshot.run import Written, write_kraft_snapshot
+from streaming.kraft_snapshot.run import Written, secrets_of, write_kraft_snapshot
+from streaming.metadata_log.reading import MetadataLog
+from streaming.metadata_log.records import RecordType
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
+from streaming.wire.apis import ApiKey
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CLUSTER_ID_PATH, parse_cluster_id
 from tests.e2e.demo_cluster import brokers_of
@@ -42,12 +45,16 @@ from tests.e2e.kraft_metadata import (
 from tests.e2e.quorum import Quorum
 from tests.e2e.telling import check_nothing_lost, tell
 from tests.e2e.waiting import WAIT_S
+from tests.fixtures.gateway_client import ask_once
 from tests.fixtures.kafka_tools import NEWEST
 
 pytestmark = pytest.mark.timeout(600)
 
 STOP_S = 60.0
 GROUP = "readers"
+BROKER = 4
+"""What configurations of a broker are called (ConfigResource.Type)."""
+PASSWORD = "listener.name.internal.ssl.key.password"
 COMMITTED = 7
 ANYTHING = {
     "principal": None,
@@ -123,6 +130,24 @@ def test_records_and_offsets(demo: DemoCluster, session: ZkSession, tmp_path: Pa
             admin.create_topics({"new": {"replication_factor": 3}}, timeout_ms=ASK_MS)
     finally:
         quorum.kill()
+
+
+def test_passwords_that_a_broker_has_encoded(zookeeper: str, tmp_path: Path) -> None:
+    """Each broker has a secret, and its file of properties names it."""
+    settings, secret = settings_of(zookeeper), {"password.encoder.secret": "secret"}
+    with KafkaBroker(1, zookeeper, tmp_path / "broker", config=secret) as broker:
+        word = {"name": PASSWORD, "config_operation": 0, "value": "a word"}
+        body = {"resources": [{"resource_type": BROKER, "resource_name": "1", "configs": [word]}]}
+        answer = ask_once(broker.client_port, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
+        assert answer["responses"][0]["error_code"] == 0, answer
+        told = write_kraft_snapshot(settings, tmp_path / "without", wall_clock_ms())
+    (gap,) = told.gaps
+    assert gap.startswith(f"/config/brokers/1: {PASSWORD}: it is encoded with a secret")
+    with_secret, secrets = tmp_path / "with", secrets_of([broker.data_dir / "server.properties"])
+    told = write_kraft_snapshot(settings, with_secret, wall_clock_ms(), secrets)
+    assert not told.gaps
+    configs = [one for one in MetadataLog(with_secret).records() if one.kind is RecordType.CONFIG]
+    assert [(one.body["name"], one.body["value"]) for one in configs] == [(PASSWORD, "a word")]
 
 
 def test_all_else(

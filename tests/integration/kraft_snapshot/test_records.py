@@ -48,7 +48,7 @@ def written(zookeeper: str, folder: Path) -> Written:
 
 def read(session: ZkSession) -> tuple[list[Record], list[str]]:
     gaps: list[str] = []
-    return list(cluster_records(session, gaps)), gaps
+    return list(cluster_records(session, (), gaps)), gaps
 
 
 def fill(session: ZkSession) -> None:
@@ -135,7 +135,10 @@ def test_what_cannot_be_taken_over_is_told(zk_session: ZkSession) -> None:
         "/config/brokers/7",
     }
     assert told["/config/users/u"] == "rate: 'fast' is no number"
-    assert told["/config/brokers/7"] == "ssl.key.password: brokers have encoded it"
+    assert (
+        told["/config/brokers/7"]
+        == "ssl.key.password: it is encoded with a secret that is not known"
+    )
     (kept,) = (record.body for record in records[2:])
     assert (kept["resource_name"], kept["name"]) == ("7", "log.cleaner.threads")
 

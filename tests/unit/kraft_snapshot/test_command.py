@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import orjson
 import pytest
 
 from streaming.cli import main
+from streaming.errors import ConfigurationError
 from streaming.kraft_snapshot import run
 from streaming.kraft_snapshot.run import Written
 from streaming.settings import Settings
@@ -21,8 +23,9 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     """What was asked for; what is written then has a gap if the folder is called so."""
     given: list[tuple[str, Path]] = []
 
-    def written(settings: Settings, folder: Path, time_ms: int) -> Written:
+    def written(settings: Settings, folder: Path, time_ms: int, secrets: Sequence[str]) -> Written:
         assert time_ms > 0
+        assert not secrets
         given.append((settings.zookeeper_connect, folder))
         gaps, brokers = (["/config: [x]"], [1, 2]) if folder.name == "gap" else ([], [])
         return Written(FILE, 2, 9, 4, brokers, gaps)
@@ -68,3 +71,13 @@ def test_a_line_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
         "running_brokers": [1, 2],
         "gaps": ["/config: [x]"],
     }
+
+
+def test_secrets_are_read_from_brokers_files(tmp_path: Path) -> None:
+    new, old, none = (tmp_path / name for name in ("new", "old", "none"))
+    new.write_text("password.encoder.secret=one\nzookeeper.connect=zk\n")
+    old.write_text("password.encoder.old.secret=two\npassword.encoder.secret = three\n")
+    none.write_text("password.encoder.secret=\n")
+    assert run.secrets_of([new, old]) == ["one", "three", "two"]
+    with pytest.raises(ConfigurationError, match=f"{none}: password.encoder.secret is not set"):
+        run.secrets_of([new, none])
