@@ -8,6 +8,7 @@ import orjson
 
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
 from streaming.migration.configs import config_findings
+from streaming.migration.controllers import Controller
 from streaming.migration.entities import below, config_data, data_of, each_read
 from streaming.migration.findings import Finding, Weight
 from streaming.observers.acl_lists import acl_lists
@@ -22,12 +23,23 @@ from streaming.zk.znodes.acls import parse_acls
 from streaming.zk.znodes.delegation_tokens import TOKENS_PATH, parse_token
 
 
-def znode_findings(session: ZkReader, gaps: list[str], *, begun: bool) -> Iterator[Finding]:
+def znode_findings(
+    session: ZkReader,
+    gaps: list[str],
+    *,
+    begun: bool,
+    controllers: Sequence[Controller] = (),
+) -> Iterator[Finding]:
     """Yield what is found; gaps gets what may not be read, begun: whether the migration has begun.
+    controllers: those to which the cluster migrates, if they are known.
 
     Raises the errors of streaming.zk.errors but RequestFailed.
     """
-    parts: list[Callable[[ZkReader], Iterator[Finding]]] = [_configs, _others, _requests]
+    parts: list[Callable[[ZkReader], Iterator[Finding]]] = [
+        lambda reader: config_findings(config_data(reader), controllers),
+        _others,
+        _requests,
+    ]
     if not begun:
         parts.append(_made_before)
     for part in parts:
@@ -35,10 +47,6 @@ def znode_findings(session: ZkReader, gaps: list[str], *, begun: bool) -> Iterat
             yield from part(session)
         except RequestFailed as error:
             gaps.append(str(error))
-
-
-def _configs(session: ZkReader) -> Iterator[Finding]:
-    yield from config_findings(config_data(session))
 
 
 def _others(session: ZkReader) -> Iterator[Finding]:

@@ -60,7 +60,9 @@ def look(settings: Settings, controllers: Sequence[Path] = ()) -> Found:
         cluster = read_cluster(session)
         found.begun = cluster.in_kraft
         found.findings += metadata_findings(cluster)
-        found.findings += znode_findings(session, found.gaps, begun=cluster.in_kraft)
+        found.findings += znode_findings(
+            session, found.gaps, begun=cluster.in_kraft, controllers=known
+        )
     told = asyncio.run(_ask(cluster, connector, settings, found.gaps))
     found.findings += broker_findings(told)
     found.findings += controller_findings(known, real_brokers(told), settings.zookeeper_connect)

@@ -12,9 +12,11 @@ from kafka import KafkaAdminClient
 from streaming.embedded.broker import KafkaBroker
 from streaming.security.delegation_tokens import DelegationToken
 from streaming.security.scram import credential_of_password, credential_text
+from streaming.wire.apis import ApiKey
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import config_bytes, entity_config_path
 from streaming.zk.znodes.delegation_tokens import token_bytes, token_path
+from tests.fixtures.gateway_client import ask_once
 from tests.fixtures.znodes import put_znode
 
 ASK_MS = 60_000
@@ -47,6 +49,9 @@ BEFORE = {
     token_path(TOKEN.token_id): token_bytes(TOKEN),
 }
 """What is in ZooKeeper beside topics before the migration."""
+SECRET, PASSWORD = "password.encoder.secret", "listener.name.internal.ssl.key.password"
+BROKER = 4
+"""What configurations of brokers are called (ConfigResource.Type)."""
 IN_KRAFT_MODE = {
     "process.roles": "broker",
     "node.id": "1",
@@ -75,3 +80,12 @@ def fill(session: ZkSession, broker: KafkaBroker) -> None:
     with asking(broker) as admin:
         new = {"num_partitions": 3, "configs": {"retention.ms": "86400000"}}
         admin.create_topics({"t": new, "gone": new}, timeout_ms=ASK_MS)
+
+
+def set_password(broker: KafkaBroker, word: str) -> None:
+    """Set a password in a broker's configuration, which it encrypts; it needs a secret."""
+    changed = {"name": PASSWORD, "config_operation": 0, "value": word}
+    resource = {"resource_type": BROKER, "resource_name": str(broker.broker_id)}
+    body = {"resources": [{**resource, "configs": [changed]}]}
+    answer = ask_once(broker.client_port, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
+    assert answer["responses"][0]["error_code"] == 0, answer

@@ -30,7 +30,6 @@ from streaming.metadata_log.records import RecordType
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
-from streaming.wire.apis import ApiKey
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CLUSTER_ID_PATH, parse_cluster_id
 from tests.e2e.demo_cluster import brokers_of
@@ -39,22 +38,21 @@ from tests.e2e.kraft_metadata import (
     BEFORE,
     IN_KRAFT_MODE,
     OF_THE_QUORUM,
+    PASSWORD,
+    SECRET,
     asking,
     fill,
+    set_password,
 )
 from tests.e2e.quorum import Quorum
 from tests.e2e.telling import check_nothing_lost, tell
 from tests.e2e.waiting import WAIT_S
-from tests.fixtures.gateway_client import ask_once
 from tests.fixtures.kafka_tools import NEWEST
 
 pytestmark = pytest.mark.timeout(600)
 
 STOP_S = 60.0
 GROUP = "readers"
-BROKER = 4
-"""What configurations of a broker are called (ConfigResource.Type)."""
-PASSWORD = "listener.name.internal.ssl.key.password"
 COMMITTED = 7
 ANYTHING = {
     "principal": None,
@@ -134,12 +132,9 @@ def test_records_and_offsets(demo: DemoCluster, session: ZkSession, tmp_path: Pa
 
 def test_passwords_that_a_broker_has_encoded(zookeeper: str, tmp_path: Path) -> None:
     """Each broker has a secret, and its file of properties names it."""
-    settings, secret = settings_of(zookeeper), {"password.encoder.secret": "secret"}
+    settings, secret = settings_of(zookeeper), {SECRET: "secret"}
     with KafkaBroker(1, zookeeper, tmp_path / "broker", config=secret) as broker:
-        word = {"name": PASSWORD, "config_operation": 0, "value": "a word"}
-        body = {"resources": [{"resource_type": BROKER, "resource_name": "1", "configs": [word]}]}
-        answer = ask_once(broker.client_port, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
-        assert answer["responses"][0]["error_code"] == 0, answer
+        set_password(broker, "a word")
         told = write_kraft_snapshot(settings, tmp_path / "without", wall_clock_ms())
     (gap,) = told.gaps
     assert gap.startswith(f"/config/brokers/1: {PASSWORD}: it is encoded with a secret")

@@ -21,6 +21,7 @@ from streaming.zk.znodes import (
     topic_bytes,
     topic_path,
 )
+from tests.e2e.kraft_metadata import SECRET, set_password
 from tests.e2e.quorum import MIGRATED, Quorum
 from tests.e2e.waiting import WAIT_S, wait_for
 
@@ -31,6 +32,7 @@ GONE = 9
 QUOTA = entity_config_path("users", "alice")
 WAITS = f"Still waiting for ZK brokers [{GONE}] found in metadata to register with KRaft"
 NO_NUMBER = "Unexpected client quota configuration value"
+NOT_DECODED = "Password could not be decoded"
 REFUSED = "Broker does not have the current inter.broker.listener ELSEWHERE"
 STOPS, TO_DO = Weight.STOPS, Weight.TO_DO
 
@@ -101,5 +103,31 @@ def test_a_controller_that_would_ask_at_another_listener(
     file.write_text(file.read_text().replace("name=ELSEWHERE", "name=INTERNAL"))
     assert not told(found_at(zookeeper, file))
     assert quorum.terminate(WAIT_S)
+    quorum.launch()
+    wait_for("the migration", lambda: quorum.logged(MIGRATED))
+
+
+def test_a_controller_with_another_secret_than_the_broker(
+    zookeeper: str, zk_session: ZkSession, broker: KafkaBroker, quorum: Quorum
+) -> None:
+    cluster_id = zk_session.get(CLUSTER_ID_PATH)
+    assert cluster_id is not None
+    quorum.begin(zookeeper, parse_cluster_id(cluster_id.data), {SECRET: "another"})
+    assert broker.terminate()
+    migrating = {"zookeeper.metadata.migration.enable": "true", **quorum.known_to_brokers}
+    broker.change_config({SECRET: "secret"})
+    broker.start(WAIT_S)
+    set_password(broker, "a word")
+    assert broker.terminate()
+    broker.change_config(migrating)
+    broker.start(WAIT_S)
+    wait_for("the end of the quorum", lambda: not quorum.running)
+    assert quorum.logged(NOT_DECODED) and not quorum.logged(MIGRATED)
+    file = quorum.properties
+    wait_for("an answer of the broker", lambda: not found_at(zookeeper, file).gaps)
+    assert told(found_at(zookeeper, file)) == [(STOPS, str(file))]
+
+    file.write_text(file.read_text().replace(f"{SECRET}=another", f"{SECRET}=secret"))
+    assert not told(found_at(zookeeper, file))
     quorum.launch()
     wait_for("the migration", lambda: quorum.logged(MIGRATED))

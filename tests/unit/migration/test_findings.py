@@ -8,12 +8,14 @@ import pytest
 
 from streaming.migration.brokers import broker_findings
 from streaming.migration.configs import config_findings
+from streaming.migration.controllers import Controller
 from streaming.migration.findings import Finding, Weight, such_as
 from streaming.migration.metadata import metadata_findings
 from streaming.security.scram import credential_of_password, credential_text
 from streaming.verification.cluster import Cluster, Leadership, Topic
 from streaming.wire.partition_rows import BrokerNode
 from streaming.zk.znodes import config_bytes
+from tests.fixtures.encoded_passwords import BY_CBC, SECRET
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 STOPS, CHANGES, TO_DO = Weight.STOPS, Weight.CHANGES, Weight.TO_DO
@@ -146,6 +148,16 @@ def test_passwords_are_encoded() -> None:
     ones = told(config_findings({f"/config/brokers/{name}": config for name in ("2", "1")}))
     where = "/config/brokers/1, /config/brokers/2"
     assert ones == [(TO_DO, where, "there are passwords that brokers have encoded")]
+
+
+@pytest.mark.parametrize(("secret", "found"), [(SECRET, 0), ("another", 1), ("", 0)])
+def test_controllers_have_the_secret_of_brokers(secret: str, found: int) -> None:
+    key, path = "listener.name.a.ssl.key.password", "/config/brokers/1"
+    configs = {path: config_bytes({key: BY_CBC})}
+    controller = Controller("c.properties", {"password.encoder.secret": secret})
+    ones = [one for one in config_findings(configs, [controller]) if one.weight is STOPS]
+    assert [one.where for one in ones] == ["c.properties"] * found
+    assert all(f"does not decode {key} of {path}: it is encoded with" in one.what for one in ones)
 
 
 @pytest.mark.parametrize(

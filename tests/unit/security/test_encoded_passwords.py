@@ -5,26 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.security.encoded_passwords import WrongSecret, decoded
-
-SECRET, PASSWORD = "s\u00e9cret", "p\u00e4ss \U0001f600"
-BY_CBC = (
-    "initializationVector:Pm4Z5hsamBVZ/n5NvOscFA==,keyLength:128,salt:LLCA4W4OOvwcfUEF4Xt8vmr"
-    "Lun/HIVnrF5ZqUFogc2bH7LZS44Utykq1bldIQapBrpaOn74IGML1JMvESxiR/1ek//KJAuTLMhP+/YaP+tI57dU"
-    "PgUHNl75Mqkc2sv0kVxK8HRD1weVKV+BCfbrDwtU3LJlAmqFUsvXyfRi8vH3cSF3pEAkwYPZptD8aAyVjlBejvU1"
-    "COpoZ9XIx84lzsBrT74S6Tk8kFBb8gTEViJHK8uy8oik1QdHIJYa3bDSJdrSfeSBWxGykGYPY5ICqDCB01J9dozE"
-    "MrdTXP4TRUEmiNAcGYvkkQry9XeQQvDaSe6IUtIQRKTjHPoBFzrUqAA==,keyFactoryAlgorithm:PBKDF2With"
-    "HmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,iterations:4096,passwordLength:7,encrypt"
-    "edPassword:bxhLqce/krWCNJTiJ35kpA=="
-)
-BY_GCM = (
-    "initializationVector:Vgr8bBziJui73jIc,keyLength:256,salt:eSp7lvOslOeMWodTeYOL1sx9pOTv9Sv"
-    "ibSqfpSPinE8M/D1LILjA5okfkUArDnz/v5rsnXxjtxHMyyEQz1mHjjaVWRA4/FW56KlqtHssqtk0FXlf2mFTuXo"
-    "UHn1JKFRaBmQG+ZTMyjqyRQTVSJJ+gbhsnzMHIURBKaIXExpF5XR8dDy0sNdCYvZmaHzVCA2Rl5O6Ck5Wwm6Zeiw"
-    "bsfEQc9UKV2V+/QdUz8RaC8O4utUDQh6uM6tlFZApda7KynPdQfmzAXCvgtAkl9/gFGG+Cs2HmTjGECJ0qtYvbsM"
-    "NgyunkyZhKTkkhCsVhCle9x3jhqfJqEOPYSzF8RYwXtCuSA==,keyFactoryAlgorithm:PBKDF2WithHmacSHA1"
-    ",cipherAlgorithm:AES/GCM/NoPadding,authenticationTagLength:128,iterations:4096,passwordL"
-    "ength:7,encryptedPassword:4UZhkYRMiuMOt3CUAR68PVLdVGtHjd6Ztyc="
-)
+from tests.fixtures.encoded_passwords import BY_CBC, BY_GCM, PASSWORD, SECRET
 
 
 def changed(text: str, **parts: str) -> str:
