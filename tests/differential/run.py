@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +18,7 @@ from tests.differential.controllers import OurController, StockController
 from tests.differential.explain import explained, log_end, set_aside
 from tests.differential.known import sorted_out
 from tests.differential.model import Model
+from tests.differential.outcome import Outcome
 from tests.differential.steps import Step
 
 _PATIENCE_S = 30.0
@@ -31,25 +30,6 @@ Settled = Callable[[list[Difference], float], bool]
 
 def _nothing_differs(found: list[Difference], waited_s: float) -> bool:
     return not found
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a run came to. differences: those nobody knows, of the step that ended the run."""
-
-    seed: int
-    steps: list[Step] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
-    explanation: list[str] = field(default_factory=list)
-    known: Counter[str] = field(default_factory=Counter)
-
-    def report(self) -> str:
-        """Return the run in words."""
-        lines = [f"seed {self.seed}, {len(self.steps)} steps"]
-        lines += [f"{number:3} {step}" for number, step in enumerate(self.steps, 1)]
-        lines += [f"known, in {count} steps: {name}" for name, count in self.known.items()]
-        lines += [f"DIFFERENT {one}" for one in self.differences]
-        return "\n".join([*lines, *self.explanation])
 
 
 class Run:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.differential.run import Outcome, Run
+from tests.differential.outcome import Outcome
+from tests.differential.run import Run
 from tests.differential.servers import Servers
 
 STEPS = 30

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from tests.bench.groups.systems import FOLDING, HELMSTREAM
 from tests.differential.groups.coordinators import Coordinators
-from tests.differential.groups.run import Outcome, Run
+from tests.differential.groups.run import Run
+from tests.differential.outcome import Outcome
 
 
 def main() -> int:
@@ -28,15 +29,15 @@ def main() -> int:
     )
     parser.add_argument("--spark", action="store_true", help="run our job through Spark")
     chosen = parser.parse_args()
-    different, answers = 0, Counter[str]()
+    different, tried = 0, Counter[str]()
     folder = Path(tempfile.mkdtemp(prefix="hs-diff-"))
     _say(f"logs and data are in {folder}")
     with Coordinators(folder, system=HELMSTREAM if chosen.spark else FOLDING) as coordinators:
         for seed in range(chosen.seed, chosen.seed + chosen.seeds):
             outcome = _run(coordinators, seed, chosen.steps, interrupt=chosen.interrupt)
             different += bool(outcome.differences)
-            answers += outcome.answers
-    for name, count in sorted(answers.items()):
+            tried += outcome.tried
+    for name, count in sorted(tried.items()):
         _say(f"{count:6} {name}")
     _say(f"{chosen.seeds} seeds, {different} with differences")
     return 1 if different else 0

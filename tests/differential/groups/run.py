@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -17,6 +15,7 @@ from tests.differential.groups.comparing import comparable, unequal
 from tests.differential.groups.known import name_of
 from tests.differential.groups.model import Group, Model
 from tests.differential.groups.side import CLOSED, Request, Side
+from tests.differential.outcome import Outcome
 
 QUIET_S = 0.15
 """Whoever has no answer after so long without one waits for others."""
@@ -33,25 +32,6 @@ _OBSERVER = "observer"
 
 Say = Callable[[str], None]
 Address = tuple[str, int]
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a run came to. differences: those nobody knows, of the step that ended the run."""
-
-    seed: int
-    steps: list[Step] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
-    known: Counter[str] = field(default_factory=Counter)
-    answers: Counter[str] = field(default_factory=Counter)
-
-    def report(self) -> str:
-        """Return the run in words."""
-        lines = [f"seed {self.seed}, {len(self.steps)} steps"]
-        lines += [f"{number:3} {step}" for number, step in enumerate(self.steps, 1)]
-        lines += [f"known, {count} times: {name}" for name, count in self.known.items()]
-        lines += [f"DIFFERENT {one}" for one in self.differences]
-        return "\n".join(lines)
 
 
 class Run:
@@ -132,7 +112,7 @@ class Run:
         if request.api is ApiKey.LIST_GROUPS:
             stock, ours = self._only_ours(stock), self._only_ours(ours)
         if stock == ours:
-            self.outcome.answers.update(_in_words(request, stock))
+            self.outcome.tried.update(_in_words(request, stock))
             self.model.answered(request, stock)
             return []
         group = self.model.group_of(request.client)

@@ -10,7 +10,8 @@ import pytest
 
 from tests.bench.groups.systems import FOLDING, HELMSTREAM
 from tests.differential.groups.coordinators import Coordinators
-from tests.differential.groups.run import Outcome, Run
+from tests.differential.groups.run import Run
+from tests.differential.outcome import Outcome
 
 STEPS = 100
 TIMEOUT_S = 900

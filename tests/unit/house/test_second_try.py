@@ -15,7 +15,7 @@ from streaming.demo.producer import Acked
 from streaming.demo.verdict import Verdict
 from streaming.zk.errors import ConnectionLost
 from tests.differential.compare import Difference
-from tests.differential.run import Outcome as Compared
+from tests.differential.outcome import Outcome as Compared
 from tests.e2e import group_clients, group_stage
 from tests.e2e.random_operations import Outcome
 from tests.e2e.telling import check_nothing_lost
