@@ -16,8 +16,8 @@ Body = dict[str, Any]
 Offset = tuple[str, int, int, int, str | None]
 """Topic, partition, offset, leader epoch, and a word on it."""
 TYPE = "consumer"
-SHORT_MS, LONG_MS = 800, 600_000
-HASTE_MS = 800
+SHORT_MS, LONG_MS = 1_500, 600_000
+HASTE_MS = 1_500
 _INSTANCE_SINCE = {
     ApiKey.JOIN_GROUP: 5,
     ApiKey.SYNC_GROUP: 3,

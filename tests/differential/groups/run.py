@@ -17,10 +17,10 @@ from tests.differential.groups.model import Group, Model
 from tests.differential.groups.side import CLOSED, Request, Side
 from tests.differential.outcome import Outcome
 
-QUIET_S = 0.15
+QUIET_S = 0.25
 """Whoever has no answer after so long without one waits for others."""
-PATIENCE_S = 20.0
-TIME_OUT_S = 2.0
+PATIENCE_S = 60.0
+TIME_OUT_S = 3.5
 """What is short for a client is over by then."""
 _APART_S = 0.02
 """Requests of a step arrive one after the other, everywhere in the same order."""
@@ -28,6 +28,7 @@ _POLL_S = 0.02
 _TIMES_OUT = 6
 _MOST_IDS = 100
 """That a client is given in a group before this is given up."""
+_WAIT_FOR_OTHERS = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 _OBSERVER = "observer"
 
 Say = Callable[[str], None]
@@ -98,13 +99,15 @@ class Run:
         return found
 
     def _wait(self, quiet_s: float) -> None:
-        """Wait until nothing more comes: by then both let the same clients wait."""
+        """Wait until nothing more comes: by then both let the same clients wait, for others."""
         last_s = time.monotonic()
         while True:
             if any([side.receive(_POLL_S) for side in (self._stock, self._ours)]):
                 last_s = time.monotonic()
-            same = self._stock.waiting == self._ours.waiting
-            if time.monotonic() - last_s > (quiet_s if same else PATIENCE_S):
+            waiting = self._stock.waiting
+            wait_for_others = all(self._asked[one].api in _WAIT_FOR_OTHERS for one in waiting)
+            alike = waiting == self._ours.waiting and wait_for_others
+            if time.monotonic() - last_s > (quiet_s if alike else PATIENCE_S):
                 break
 
     def _compare(self, request: Request, stock: Any, ours: Any) -> list[Difference]:

@@ -13,7 +13,7 @@ from tests.differential.groups.coordinators import Coordinators
 from tests.differential.groups.run import Run
 from tests.differential.outcome import Outcome
 
-STEPS = 100
+STEPS = 80
 TIMEOUT_S = 900
 
 
