@@ -84,7 +84,10 @@ class Side:
         readable = self._selector.select(timeout_s)
         for key, _ in readable:
             client, connection = key.data, self._connections[key.data]
-            data = connection.socket.recv(_CHUNK_BYTES)
+            try:
+                data = connection.socket.recv(_CHUNK_BYTES)
+            except ConnectionError:
+                data = b""
             connection.received += data
             if not data:
                 self.hang_up(client)
